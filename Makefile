@@ -92,9 +92,9 @@ compare: setup
 lock: setup
 	$(BIN)/python pipelines/lock.py $(if $(UPGRADE),--upgrade)
 
-# Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
+# Needs Maven; the result is src/adk_graph_memory/graph/local_neo4j/locks/neo4j-$(VERSION).lock.json
 neo4j-lock: setup
-	$(BIN)/python -m adk_graph_memory.local_neo4j.jar_lock $(VERSION)
+	$(BIN)/python -m adk_graph_memory.graph.local_neo4j.jar_lock $(VERSION)
 
 clean:
 	rm -rf $(VENV) $(VENV)-compare dist build site .cache .pytest_cache .mypy_cache .ruff_cache

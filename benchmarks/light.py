@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from adk_graph_memory.embeddings import LightEmbedder, LocalEmbedder, Projection, QuestionEmbedding, TokenEncoder
-from adk_graph_memory.embeddings.torch_model import TorchModel
-from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.models.light import LightEmbedder
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.models.projection import Projection
+from adk_graph_memory.models.tokens import QuestionEmbedding, TokenEncoder, TorchModel
+from adk_graph_memory.records.turns import Embedding, Passage
 from benchmarks import machine
 from benchmarks.percentile import compute_percentile
 from benchmarks.quality import chats

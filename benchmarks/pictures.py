@@ -28,7 +28,10 @@ from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-from adk_graph_memory import GraphMemory, LocalNeo4j, Neo4jSessionService, Settings, demo
+from adk_graph_memory import GraphMemory, LocalNeo4j, Neo4jSessionService, Settings
+from adk_graph_memory.cli.demo.conversation import load_conversation
+from adk_graph_memory.cli.demo.playback import play_conversation
+from adk_graph_memory.cli.demo.recorded_replies import choose_model
 
 ROOT = Path(__file__).parents[1]
 ASSETS = ROOT / "docs" / "assets"
@@ -200,7 +203,7 @@ def _draw_legend(y: float) -> str:
 async def draw_pictures() -> None:
     """Run the demo on a server of its own and write both pictures."""
     ASSETS.mkdir(exist_ok=True)
-    model = demo.choose_model(None, has_key=False, is_own=True)
+    model = choose_model(None, has_key=False, is_own=True)
     async with LocalNeo4j() as server:
         settings = Settings(uri=server.uri, username=server.auth[0], password=server.auth[1])
         async with (
@@ -211,8 +214,8 @@ async def draw_pictures() -> None:
                 Console(record=True, width=WIDTH_IN_LETTERS, file=io.StringIO(), highlight=False) for _ in range(3)
             ]
             for console, questions in zip(consoles, (0, QUESTIONS, QUESTIONS), strict=True):  # the second one warms up
-                await demo.play_conversation(
-                    demo.load_conversation(None),
+                await play_conversation(
+                    load_conversation(None),
                     sessions=sessions,
                     memory=memory,
                     console=console,

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.local_neo4j.folders import get_cache_folder
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.graph.local_neo4j.jars import get_cache_folder
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.runtime.settings import Settings, load_settings
 
 KEPT = ("NEO4J_TEST_", "ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 CONFIGURED = ("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_", "NAM_", "MEMORY_")

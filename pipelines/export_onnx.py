@@ -7,7 +7,7 @@ Many models have such an export at the hub, which the light embedder downloads b
 that has none, or where the hub is out of reach. Its vectors are compared with those of the model before it counts as
 made. It needs the extra `local` and `pip install onnxscript`.
 
-    python pipelines/export_onnx.py --out minilm --graph src/adk_graph_memory/embeddings/graphs/all-MiniLM-L6-v2.onnx
+    python pipelines/export_onnx.py --out minilm --graph src/adk_graph_memory/models/graphs/all-MiniLM-L6-v2.onnx
 
 also writes the graph without its weights, which it takes by their names from the model's own file.
 """
@@ -23,9 +23,9 @@ import numpy.typing as npt
 import typer
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import LightEmbedder, LocalEmbedder
-from adk_graph_memory.embeddings.onnx_model import ONNX_FILE, WEIGHTS_FILE, OnnxModel, read_weights
-from adk_graph_memory.embeddings.torch_model import TorchModel
+from adk_graph_memory.models.light import ONNX_FILE, WEIGHTS_FILE, LightEmbedder, OnnxModel, read_weights
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.models.tokens import TorchModel
 
 SAMPLES = ("Where do I keep the bees?", "My aunt Clara keeps hers behind the house, next to the old shed. " * 8)
 MIN_COSINE = 0.999

@@ -16,8 +16,10 @@ from typing import Annotated
 import typer
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import LocalEmbedder, Projection, TokenEncoder
-from adk_graph_memory.records import Passage
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.models.projection import Projection
+from adk_graph_memory.models.tokens import TokenEncoder
+from adk_graph_memory.records.turns import Passage
 
 MIN_TEXTS = 1_000
 """The fewest texts that a projection can be fitted to."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from adk_graph_memory.cli import app
+from adk_graph_memory.cli.application import app
 
 if __name__ == "__main__":
     app(["reembed", *sys.argv[1:]], prog_name="adk-graph-memory")

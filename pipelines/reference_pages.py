@@ -20,11 +20,11 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 import adk_graph_memory
-from adk_graph_memory import cli
-from adk_graph_memory.graph.migrate import make_migration_script
-from adk_graph_memory.graph.queries import LABELS, load_cypher_files
-from adk_graph_memory.index_retrieval import IndexSettings
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.cli.application import app
+from adk_graph_memory.graph.schema import make_migration_script
+from adk_graph_memory.graph.statements import LABELS, load_cypher_files
+from adk_graph_memory.retrieval.own_index.search import IndexSettings
+from adk_graph_memory.runtime.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -146,7 +146,7 @@ def make_index_table() -> str:
 
 def make_command_tables() -> str:
     """A section for each command: what it does, and a table of its arguments and options."""
-    commands = typer.main.get_group(cli.app).commands
+    commands = typer.main.get_group(app).commands
     return "\n\n".join(_make_command_section(name, command) for name, command in sorted(commands.items()))
 
 

@@ -20,13 +20,16 @@ import pytest
 from filelock import FileLock
 from typer.testing import CliRunner, Result
 
-from adk_graph_memory import graph
-from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder, adapter
-from adk_graph_memory.graph import Connection
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.local_neo4j.jars import get_cache_folder
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.vector_slots import open_slot
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.local_neo4j.folders import get_cache_folder
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.models import embedder as models_embedder
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.gemini import GeminiEmbedder
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes by the clock
@@ -148,7 +151,7 @@ async def _prepare_graphs(server: Server, prefixes: list[str]) -> None:
         embedder, dimensions = GRAPHS[prefix]
         settings = server.settings(label_prefix=prefix, database_timeout=120)
         async with Connection(settings=settings) as connection:
-            await graph.prepare_connection(connection)
+            await prepare_connection(connection)
             await open_slot(connection, "a", EmbedderAdapter(embedder, settings).name, dimensions)
 
 
@@ -219,7 +222,7 @@ def _no_foreign_configuration(
             monkeypatch.setenv(name, seconds)
         # The default model is the light one, as in `make demo`: PyTorch takes seconds to import, in each worker.
         monkeypatch.setattr(
-            adapter, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec(name)
+            models_embedder, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec(name)
         )
 
 
@@ -235,7 +238,7 @@ Command = Callable[..., Awaitable[Result]]
 @pytest.fixture
 def command(neo4j_server: Server, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command line on the run's Neo4j, 80 columns wide; ``stdin`` is what is typed or piped in."""
-    from adk_graph_memory import cli
+    from adk_graph_memory.cli.application import app
 
     username, password = neo4j_server.auth
     chosen = {"NEO4J_URI": neo4j_server.uri, "NEO4J_USERNAME": username, "NEO4J_PASSWORD": password, "COLUMNS": "80"}
@@ -244,6 +247,6 @@ def command(neo4j_server: Server, monkeypatch: pytest.MonkeyPatch) -> Command:
 
     async def run(*arguments: str, stdin: str | None = None) -> Result:
         runner, name = CliRunner(), "adk-graph-memory"
-        return await asyncio.to_thread(runner.invoke, cli.app, list(arguments), input=stdin, prog_name=name)
+        return await asyncio.to_thread(runner.invoke, app, list(arguments), input=stdin, prog_name=name)
 
     return run

@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from adk_graph_memory.embeddings import LocalEmbedder
+from adk_graph_memory.models.local import LocalEmbedder
 from benchmarks import machine, server
 from benchmarks.compare import memories, memory_bench, report, sessions
 from benchmarks.compare.counter import count_statements

@@ -12,7 +12,7 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.sessions.session import Session
 from neo4j_graphrag.embeddings.base import Embedder
 
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 
 DIMENSIONS = 384
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from neo4j_graphrag.embeddings.base import Embedder
 
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import server
 from benchmarks.compare import environment
 

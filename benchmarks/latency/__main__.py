@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import first, memories, report, scopes, services, sessions, turns
 from benchmarks.latency.result import Result

@@ -19,7 +19,7 @@ from agent_framework import Agent, AgentSession, BaseChatClient, Message, Sessio
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.maf import GraphMemoryProvider
+from adk_graph_memory.maf.memory_provider import GraphMemoryProvider
 from benchmarks import machine, server
 from benchmarks.latency.scale import FULL
 from benchmarks.latency.scopes import Talk, Topics, open_store

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import asking
 from benchmarks.latency.scale import FULL

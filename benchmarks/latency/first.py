@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import server
 from benchmarks.latency.fresh import USER
 from benchmarks.latency.result import Result

@@ -16,9 +16,10 @@ from datetime import UTC, datetime, timedelta
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding, TokenEncoder
-from adk_graph_memory.records import Embedding, Passage
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.tokens import QuestionEmbedding, TokenEncoder
+from adk_graph_memory.records.turns import Embedding, Passage
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import report
 from benchmarks.latency.result import Result

@@ -15,8 +15,9 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, prompts
-from adk_graph_memory.settings import Settings
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.models import prompts
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 from benchmarks.latency.clock import time_call
 from benchmarks.latency.counting import count_sent

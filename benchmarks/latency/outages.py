@@ -18,8 +18,8 @@ from google.genai import types
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Turn, errors
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from benchmarks import machine
 from benchmarks.wire import Wire
 

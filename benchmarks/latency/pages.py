@@ -15,9 +15,9 @@ import httpx
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.inspector import inspector
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings
+from adk_graph_memory.servers.inspector.application import inspector
 from benchmarks import machine, server
 from benchmarks.latency.clock import time_call
 from benchmarks.latency.counting import count_sent
@@ -90,7 +90,7 @@ async def measure_command(settings: Settings) -> tuple[float, float]:
     """Return the seconds that the imports of ``inspect`` take, and those from the command to its first page."""
     environment = server.make_environment(settings)
     start = time.perf_counter()
-    imports = "from adk_graph_memory import GraphMemory, cli, inspector"
+    imports = "from adk_graph_memory import GraphMemory, cli; import adk_graph_memory.servers.inspector"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", imports, env=environment)
     await process.wait()
     imported = time.perf_counter() - start

@@ -13,12 +13,14 @@ import sys
 import time
 from dataclasses import dataclass
 
-from adk_graph_memory import graph
-from adk_graph_memory.embeddings import EmbedderAdapter
-from adk_graph_memory.embeddings.local import CHUNK_SIZE
-from adk_graph_memory.records import Passage, Scope
-from adk_graph_memory.reembedding import reembed_texts
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.memory.jobs.reembedding import reembed_texts
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.local import CHUNK_SIZE
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Passage
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import report
 from benchmarks.latency.result import Result
@@ -49,7 +51,7 @@ def make_texts(count: int) -> list[str]:
     return [f"{' '.join(text[: 6 + number % 14])} ({number})" for number, text in enumerate(words)]
 
 
-async def fill_graph(connection: graph.Connection, texts: list[str]) -> None:
+async def fill_graph(connection: Connection, texts: list[str]) -> None:
     """Write facts without vectors, spread over users."""
     scopes = [Scope("reembed", f"user-{number}").key for number in range(USERS)]
     rows = [
@@ -72,8 +74,8 @@ def run_bare_loop(vectors: EmbedderAdapter, texts: list[str]) -> float:
 async def measure_rounds(settings: Settings, count: int, rounds: int) -> list[Round]:
     """Fill a graph; in each round run the loop, and then re-embed everything."""
     texts, measured = make_texts(count), list[Round]()
-    async with graph.Connection(settings=settings) as connection:
-        await graph.prepare_connection(connection)
+    async with Connection(settings=settings) as connection:
+        await prepare_connection(connection)
         await fill_graph(connection, texts)
         vectors = EmbedderAdapter(None, settings)
         await vectors.wait_until_ready()

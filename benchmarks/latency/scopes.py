@@ -22,11 +22,15 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService
-from adk_graph_memory.embeddings import Projection, QuestionEmbedding, QuestionTokens
-from adk_graph_memory.graph import Connection, vector_slots, word_parts
-from adk_graph_memory.graph.queries import fill_identifiers
-from adk_graph_memory.records import Embedding, Passage, Scope, digest
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph import lucene, vector_slots
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.statements import fill_identifiers
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.models.projection import Projection, QuestionTokens
+from adk_graph_memory.models.tokens import QuestionEmbedding
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Embedding, Passage
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import server
 from benchmarks.latency.clock import time_call
 from benchmarks.latency.counting import count_sent
@@ -213,7 +217,7 @@ class Talk:
             "role": "user" if is_user else "model",
             "timestamp": timestamp,
             "text": text,
-            "words": word_parts.extract_word_parts(text),
+            "words": lucene.extract_word_parts(text),
         }
 
     def _make_fact(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -224,7 +228,7 @@ class Talk:
             "memory_id": f"fact:{id}",
             "signature": id,
             "text": text,
-            "words": word_parts.extract_word_parts(text),
+            "words": lucene.extract_word_parts(text),
             **columns,
         }
 

@@ -16,7 +16,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
 from adk_graph_memory import Neo4jSessionService
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks.latency.speech import copy_events
 
 GRAPH, DATABASE, SQLITE = "graph", "DatabaseSessionService", "SqliteSessionService"

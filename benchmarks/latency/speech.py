@@ -99,7 +99,7 @@ def copy_events(events: list[Event]) -> list[Event]:
 @cache
 def _build_chain() -> tuple[list[str], dict[str, list[str]]]:
     """Words that open a sentence, and for each word those that follow it."""
-    conversation = json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8"))
+    conversation = json.loads((resources.files("adk_graph_memory.cli.demo") / "conversation.json").read_text("utf-8"))
     starts: list[str] = []
     following: defaultdict[str, list[str]] = defaultdict(list)
     for session in conversation["sessions"]:

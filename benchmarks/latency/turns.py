@@ -16,7 +16,7 @@ from google.genai import types
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.adk import session_codec
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.latency.clock import time_call
 from benchmarks.latency.memories import Meter

@@ -29,9 +29,10 @@ from adk_graph_memory import (
     Weights,
 )
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import MemoryKind, Scope
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.memory.recall import Recall, RecallOptions
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import MemoryKind
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from benchmarks import machine, server
 from benchmarks.quality import (
     arabic,

@@ -18,7 +18,8 @@ from pathlib import Path
 from rich.table import Table
 
 from adk_graph_memory.consolidation import entity_resolution
-from adk_graph_memory.records import EntityResolution, ExtractedEntity, KnownEntity
+from adk_graph_memory.records.extractions import ExtractedEntity
+from adk_graph_memory.records.facts import EntityResolution, KnownEntity
 from benchmarks import machine
 
 PATH = Path(__file__).with_suffix(".json")

@@ -13,9 +13,9 @@ from typing import Any
 from google.adk.models.base_llm import BaseLlm
 
 from adk_graph_memory import Filters, GraphMemory
-from adk_graph_memory.embeddings import EmbedderChoice
-from adk_graph_memory.records import StoredFact
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderChoice
+from adk_graph_memory.records.results import StoredFact
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks.quality import careful, obedient
 from benchmarks.quality.attacks import USER, Attack, BenignFact, Dialogue
 

@@ -19,9 +19,9 @@ from google.adk.models.llm_response import LlmResponse
 from pydantic import PrivateAttr
 
 from adk_graph_memory import GraphMemory, errors
-from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
-from adk_graph_memory.embeddings import LocalEmbedder
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, Recording
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from adk_graph_memory.testing import make_text_response
 from benchmarks.quality.attacks import HERE, Dialogue, load_dialogues
 from benchmarks.quality.record import make_recording

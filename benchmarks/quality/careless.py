@@ -16,10 +16,11 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from pydantic import PrivateAttr
 
-from adk_graph_memory import Turn, prompts
+from adk_graph_memory import Turn
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.records import digest
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.models import prompts
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 from benchmarks.quality import replies
 from benchmarks.quality.perturbations import NumberedItems, Perturbation, Reply

@@ -9,7 +9,7 @@ from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 
-from adk_graph_memory import prompts
+from adk_graph_memory.models import prompts
 from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.quality.dialogue import Conversation
 

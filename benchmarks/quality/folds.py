@@ -21,10 +21,11 @@ from typing import NamedTuple
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
-from adk_graph_memory.recall import Recall
-from adk_graph_memory.records import Scope, digest
-from adk_graph_memory.retrieval import Ranking
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.memory.recall import Recall
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.retrieval.ranking import Ranking
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 from benchmarks.quality import changes, chats, ingest, locomo, scores, updates
 from benchmarks.quality.dialogue import Conversation, Question

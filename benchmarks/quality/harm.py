@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import Scope
 from benchmarks.quality.perturbations import Reply
 
 FACTS = """

@@ -17,8 +17,9 @@ from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 
-from adk_graph_memory import GraphMemory, Turn, prompts
-from adk_graph_memory.settings import Settings
+from adk_graph_memory import GraphMemory, Turn
+from adk_graph_memory.models import prompts
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 from benchmarks.quality.careless import answer_doubts, parse_known_entities
 from benchmarks.quality.harm import Graph

@@ -10,8 +10,8 @@ from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 
-from adk_graph_memory import prompts
-from adk_graph_memory.records.write_plan import STATES_PREDICATE
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.facts import STATES_PREDICATE
 from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.quality.attacks import Dialogue
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 from benchmarks import machine, server
 from benchmarks.quality import careless, links, replies

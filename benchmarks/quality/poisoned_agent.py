@@ -24,11 +24,11 @@ from mcp import Client
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.embeddings import EmbedderChoice, LocalEmbedder
-from adk_graph_memory.mcp_server import make_mcp_server
-from adk_graph_memory.records import StoredFact
-from adk_graph_memory.records.results import MACHINE_NOTES
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.models.embedder import EmbedderChoice
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.records.results import MACHINE_NOTES, StoredFact
+from adk_graph_memory.runtime.settings import Settings, load_settings
+from adk_graph_memory.servers.mcp.tools import make_mcp_server
 from benchmarks import machine, server
 from benchmarks.quality import obedient
 from benchmarks.quality.attack_outcomes import contains, holds, is_of_user, rests_on_own_words

@@ -24,8 +24,8 @@ from typing import Any
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.embeddings import LocalEmbedder
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from benchmarks import machine, server
 from benchmarks.quality import careful
 from benchmarks.quality.attack_outcomes import EXTRACTORS, Outcome, run_dialogue

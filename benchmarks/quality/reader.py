@@ -10,7 +10,8 @@ from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 
-from adk_graph_memory import Turn, prompts
+from adk_graph_memory import Turn
+from adk_graph_memory.models import prompts
 from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.quality.histories import History, Statement
 

@@ -24,15 +24,16 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import BaseModel, PrivateAttr
 
-from adk_graph_memory import GraphMemory, prompts
+from adk_graph_memory import GraphMemory
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import (
+from adk_graph_memory.cli.demo.recorded_replies import (
     Recording,
     digest_turns,
     parse_known_entities,
     parse_listed_entities,
 )
-from adk_graph_memory.settings import load_settings
+from adk_graph_memory.models import prompts
+from adk_graph_memory.runtime.settings import load_settings
 from benchmarks import server
 from benchmarks.quality.replies import HERE, NAMES, load_conversation
 
@@ -135,7 +136,7 @@ async def main(name: str, folder: Path) -> None:
             for session in talk.sessions:
                 turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
                 await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
-    place = resources.files("adk_graph_memory.demo") / "replies.json" if name == "demo" else None
+    place = resources.files("adk_graph_memory.cli.demo") / "replies.json" if name == "demo" else None
     written = Path(str(place)) if place else HERE / "recordings" / f"{name}.json"
     recording = make_recording(model.exchanges)
     written.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=0) + "\n", "utf-8")

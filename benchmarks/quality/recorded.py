@@ -15,8 +15,8 @@ from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Weights
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 from benchmarks.quality import folds, replies
 from benchmarks.quality.dialogue import Conversation, Question, Session, Turn

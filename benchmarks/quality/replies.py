@@ -18,13 +18,15 @@ from typing import Any
 
 from rich.table import Table
 
-from adk_graph_memory import GraphMemory, demo
+from adk_graph_memory import GraphMemory
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo import Conversation, recorded_replies
-from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
-from adk_graph_memory.embeddings import EmbedderChoice
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.cli.demo import conversation as demo_conversation
+from adk_graph_memory.cli.demo import recorded_replies
+from adk_graph_memory.cli.demo.conversation import Conversation
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, Recording
+from adk_graph_memory.models.embedder import EmbedderChoice
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
 
 HERE = Path(__file__).parent
@@ -43,7 +45,7 @@ ORDER BY f.text
 
 def load_conversation(name: str) -> Conversation:
     """A recorded conversation."""
-    return demo.load_conversation(None if name == "demo" else HERE / "conversations" / f"{name}.json")
+    return demo_conversation.load_conversation(None if name == "demo" else HERE / "conversations" / f"{name}.json")
 
 
 def load_gold(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from google.adk.memory.memory_entry import MemoryEntry
 
-from adk_graph_memory.records import count_tokens
+from adk_graph_memory.language.text import count_tokens
 
 
 def list_event_ids(memories: Iterable[MemoryEntry]) -> list[str]:

@@ -18,9 +18,9 @@ from neo4j_graphrag.embeddings.base import Embedder
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.embeddings import LocalEmbedder
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.settings import load_settings
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.runtime.settings import load_settings
 from benchmarks import machine, server
 from benchmarks.quality import chats, ingest, locomo
 from benchmarks.quality.dialogue import Conversation

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from adk_graph_memory import Filters, GraphMemory, Recollection, Turn
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 from benchmarks import machine, server
 

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.texts > texts.txt
     python pipelines/fit_projection.py --texts texts.txt --out FILE
 
-FILE is ``src/adk_graph_memory/embeddings/projections/all-MiniLM-L6-v2.npz``.
+FILE is ``src/adk_graph_memory/models/projections/all-MiniLM-L6-v2.npz``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def load_texts() -> list[str]:
     for file in sorted((Path(__file__).parent / "conversations").glob("*.json")):
         texts += _iterate_texts(json.loads(file.read_text("utf-8")))
     texts += _iterate_texts(
-        json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8"))
+        json.loads((resources.files("adk_graph_memory.cli.demo") / "conversation.json").read_text("utf-8"))
     )
     different = sorted({" ".join(text.split()) for text in texts})
     return random.Random(0).sample(different, ENOUGH)

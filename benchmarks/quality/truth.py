@@ -12,8 +12,9 @@ from neo4j import Record
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.records import Scope, Turn
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 from benchmarks import machine, server
 from benchmarks.quality.histories import History, make_histories

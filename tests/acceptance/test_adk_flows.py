@@ -26,7 +26,7 @@ from google.adk.workflow import START, Workflow
 from google.genai import types
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 USER = "ada"
@@ -88,7 +88,7 @@ def agent(*replies: Any, name: str = "companion", **more: Any) -> LlmAgent:
 @pytest.fixture(scope="module")
 def shared_embedder() -> Any:
     """MiniLM, loaded once."""
-    from adk_graph_memory.embeddings import LightEmbedder
+    from adk_graph_memory.models.light import LightEmbedder
 
     return LightEmbedder()
 

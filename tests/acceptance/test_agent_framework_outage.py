@@ -12,10 +12,12 @@ pytest.importorskip("agent_framework", reason="the extra agent-framework is not 
 from agent_framework import Agent, AgentSession, InMemoryHistoryProvider
 from tests.support.scripted_client import ScriptedClient
 
-from adk_graph_memory import GraphMemory, LocalNeo4j, errors, graph
-from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory import GraphMemory, LocalNeo4j, errors
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.maf.history_provider import GraphHistoryProvider
+from adk_graph_memory.maf.memory_provider import GraphMemoryProvider
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("outage")]
@@ -58,7 +60,7 @@ async def test_memory_costs_no_run_and_remembers_all_of_them(
                 assert (await agent.run(f"Number {number}.", session=session)).text == "I see."
             async with asyncio.timeout(120):
                 await provider.flush()
-        connection = await graph.prepare_connection(memory.connection)
+        connection = await prepare_connection(memory.connection)
         rows = await connection.run_cypher(
             "MATCH (e:Event {scope: $scope, author: 'user'}) RETURN e.text AS text ORDER BY e.timestamp, e.seq",
             {"scope": Scope(app_name, "ana").key},

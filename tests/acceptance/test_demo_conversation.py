@@ -15,8 +15,11 @@ from rich.console import Console
 from tests.support.documents import ROOT
 
 from adk_graph_memory import GraphMemory, LightEmbedder, Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.demo import Conversation, DemoResult, choose_model, load_conversation, play_conversation
-from adk_graph_memory.records import Scope, count_tokens
+from adk_graph_memory.cli.demo.conversation import Conversation, load_conversation
+from adk_graph_memory.cli.demo.playback import DemoResult, play_conversation
+from adk_graph_memory.cli.demo.recorded_replies import choose_model
+from adk_graph_memory.language.text import count_tokens
+from adk_graph_memory.records.scopes import Scope
 
 pytestmark = [pytest.mark.xdist_group("demo")]  # one worker plays the conversation for all
 PREFIX = "TestDemo"

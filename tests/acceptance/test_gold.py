@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.demo import Conversation, load_conversation
-from adk_graph_memory.demo.conversation import ConversationSession
+from adk_graph_memory.cli.demo.conversation import Conversation, ConversationSession, load_conversation
 
 HERE = Path(__file__).parents[2] / "benchmarks" / "quality"
 STATES = {"current", "superseded", "retracted", "refined"}

@@ -19,8 +19,11 @@ from rich.console import Console
 from tests.support.browser import Page, needs_browser, open_browser
 
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Turn
-from adk_graph_memory.demo import choose_model, load_conversation, play_conversation
-from adk_graph_memory.inspector import LocalAccess, inspector
+from adk_graph_memory.cli.demo.conversation import load_conversation
+from adk_graph_memory.cli.demo.playback import play_conversation
+from adk_graph_memory.cli.demo.recorded_replies import choose_model
+from adk_graph_memory.servers.inspector.application import inspector
+from adk_graph_memory.servers.inspector.visits import LocalAccess
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 pytestmark = [pytest.mark.slow, needs_browser, pytest.mark.xdist_group("demo")]

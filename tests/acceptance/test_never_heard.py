@@ -12,9 +12,11 @@ from benchmarks.quality.histories import History, make_histories
 from benchmarks.quality.truth import Portion, make_portions
 from tests.support import paper, recorded
 
-from adk_graph_memory import Turn, consolidation
+from adk_graph_memory import Turn
+from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings
 from adk_graph_memory.language.detection import detect_languages, load_stop_words
-from adk_graph_memory.records.derived_memory import DerivedMemory
+from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 
 pytestmark = pytest.mark.slow
@@ -76,19 +78,17 @@ async def check_forgotten(
     turns = {turn.make_memory_id(portion.session): turn for portion in told.portions for turn in portion.turns}
     kept = {id: turn for id, turn in turns.items() if id not in {*gone_ids, *list_refused_ids(readings)}}
     gone = [turns[id].text for id in sorted(gone_ids)]
-    removal = consolidation.Removal(
+    removal = Removal(
         turn_ids=frozenset(gone_ids),
         authors={id: (turn.author, turn.role) for id, turn in kept.items()},
         texts={id: turn.text for id, turn in kept.items()},
         takes_words=True,
-        words=consolidation.find_lost_words(
-            gone, [text for turn in kept.values() for text in (turn.author, turn.text)]
-        ),
+        words=find_lost_words(gone, [text for turn in kept.values() for text in (turn.author, turn.text)]),
     )
-    forgotten = consolidation.replay_readings(consolidation.restrict_readings(readings, removal))
+    forgotten = replay_readings(restrict_readings(readings, removal))
     assert find_traces(forgotten, gone, kept.values()) == {}, gone
     rereader = told.make_rereader(readings, removal.words)
-    never_heard = consolidation.replay_readings(await paper.read_portions(rereader, rest))
+    never_heard = replay_readings(await paper.read_portions(rereader, rest))
     if may_lose and len(forgotten.facts) < len(never_heard.facts):
         assert forgotten.facts.keys() < never_heard.facts.keys(), gone
         return

@@ -10,11 +10,12 @@ import pytest
 from benchmarks.quality import replies
 from benchmarks.quality.replies import BARS, NAMES
 
-from adk_graph_memory import GraphMemory, demo
+from adk_graph_memory import GraphMemory
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo import recorded_replies as recorded
-from adk_graph_memory.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.records import Scope
+from adk_graph_memory.cli.demo import recorded_replies
+from adk_graph_memory.cli.demo.conversation import load_conversation
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = pytest.mark.slow
@@ -69,9 +70,9 @@ async def test_nearly_every_change_ends_what_it_changed(neo4j_server: Any) -> No
 @pytest.mark.parametrize("reader", ["rules", "recorded"])
 async def test_the_demo_ends_as_it_did(neo4j_server: Any, app_name: str, reader: str) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
-    model = RecordedLlm.from_recording(recorded.load_recording()) if reader == "recorded" else reader
+    model = RecordedLlm.from_recording(recorded_replies.load_recording()) if reader == "recorded" else reader
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
-        talk = demo.load_conversation()
+        talk = load_conversation()
         for session in talk.sessions:
             turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
             await memory.remember(turns, app_name=app_name, user_id="franzi", session_id=session.id)
@@ -87,9 +88,9 @@ async def test_the_demo_ends_as_it_did(neo4j_server: Any, app_name: str, reader:
 
 async def test_a_prompt_that_was_never_answered_fails_by_name(neo4j_server: Any, app_name: str) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
-    [turn, *_] = memory_codec.make_turns(demo.load_conversation().sessions[0].make_events())
+    [turn, *_] = memory_codec.make_turns(load_conversation().sessions[0].make_events())
     async with GraphMemory(
-        settings=settings, model=RecordedLlm.from_recording(recorded.load_recording()), embedder=False
+        settings=settings, model=RecordedLlm.from_recording(recorded_replies.load_recording()), embedder=False
     ) as memory:
         with pytest.raises(Exception, match="never read to the recorded model"):
             await memory.remember([turn], app_name=app_name, user_id="franzi", session_id="s")

@@ -23,8 +23,9 @@ from typing import Any
 import pytest
 from tests.conftest import Server
 
-from adk_graph_memory import graph
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.records.scopes import Scope
 
 pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("ray")]  # one cluster at a time
 
@@ -39,8 +40,8 @@ import os
 from functools import cached_property
 from pathlib import Path
 from neo4j_graphrag.embeddings.base import Embedder
-from adk_graph_memory.embeddings import EmbedderAdapter
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.runtime.settings import Settings
 class Counting(Embedder):
     embedder_name = "counting"
     @cached_property
@@ -68,7 +69,7 @@ CREATE (:@Memory:@Fact {scope: row.scope, memory_id: row.id, id: row.id, kind: '
 class Deployment:
     """A graph of facts without vectors, behind labels of its own, and an embedder that writes down what it embeds."""
 
-    def __init__(self, connection: graph.Connection, folder: Path) -> None:
+    def __init__(self, connection: Connection, folder: Path) -> None:
         self.connection, self.folder, self.log = connection, folder, folder / "counting.log"
         (folder / "counting.py").write_text(MODULE)
 
@@ -135,8 +136,8 @@ class Deployment:
 @pytest.fixture
 async def deployment(neo4j_server: Server, tmp_path: Path) -> AsyncIterator[Deployment]:
     settings = neo4j_server.settings(label_prefix=f"S{uuid.uuid4().hex[:10]}")
-    async with graph.Connection(settings=settings) as connection:
-        await graph.prepare_connection(connection)
+    async with Connection(settings=settings) as connection:
+        await prepare_connection(connection)
         # As if a first embedder had begun, and none of its vectors were left: slot a is live.
         deployment = Deployment(connection, tmp_path)
         await deployment.run_cypher(

@@ -15,10 +15,10 @@ from tests.conftest import Server
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.embeddings import EmbedderAdapter
-from adk_graph_memory.embeddings.local import LocalEmbedder
-from adk_graph_memory.reembedding import reembed_texts
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.memory.jobs.reembedding import reembed_texts
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.runtime.settings import Settings
 
 pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 APP_NAME = "switch"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 pytestmark = pytest.mark.slow
@@ -24,8 +24,8 @@ LEASE = 0.5
 KILLED = """
 import asyncio, sys, time
 from datetime import datetime
-from adk_graph_memory import GraphMemory, Limits, Settings, Turn, ingest
-from adk_graph_memory.graph import memories
+from adk_graph_memory import GraphMemory, Limits, Settings, Turn
+from adk_graph_memory.graph import writing
 from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -39,7 +39,7 @@ def stop(*_):
 if stage == "while embedding":
     HashEmbedder.embed_query = HashEmbedder.embed_documents = stop
 
-run, apply = Transaction.run_statement, memories.apply_plan
+run, apply = Transaction.run_statement, writing.apply_plan
 
 async def running(self, name, *parameters, **more):
     found = await run(self, name, *parameters, **more)
@@ -51,7 +51,7 @@ async def applying(*arguments, **more):
     stop() if stage == "after the commit" else None
     return found
 
-Transaction.run_statement, memories.apply_plan = running, applying
+Transaction.run_statement, writing.apply_plan = running, applying
 replies = [stop if stage == "while reading" else reading, stop if stage == "while judging" else decision]
 memory = GraphMemory(
     settings=Settings(

@@ -9,8 +9,8 @@ from benchmarks.quality.histories import History, make_histories
 from benchmarks.quality.truth import Portion, list_expected_facts, make_portions, remember_portions
 from tests.support import paper
 
-from adk_graph_memory import consolidation
-from adk_graph_memory.records.derived_memory import DerivedMemory
+from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.records.memory import DerivedMemory
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ MOST_ORDERS = 24
 
 async def remember_on_paper(history: History, portions: list[Portion]) -> DerivedMemory:
     reader = paper.tell_history(history, portions).make_reader()
-    return consolidation.replay_readings(await paper.read_portions(reader, portions))
+    return replay_readings(await paper.read_portions(reader, portions))
 
 
 def test_there_are_enough_histories() -> None:

@@ -16,10 +16,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from adk_graph_memory import consolidation
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.consolidation.owner_words import make_claim_ref, make_correction_reading, make_ruling_reading
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownFact, Source
+from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.consolidation.restriction import Removal, restrict_readings
+from adk_graph_memory.memory.past import list_past_facts
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
+from adk_graph_memory.records.facts import KnownFact
 from adk_graph_memory.records.readings import OwnerRuling, Reading, RulingOperation
 from adk_graph_memory.records.turns import OWNER_SESSION
 
@@ -185,7 +188,7 @@ class TwoAxes(RuleBasedStateMachine):
 
     @property
     def facts(self) -> list[KnownFact]:
-        memory = consolidation.replay_readings(self.readings.values())
+        memory = replay_readings(self.readings.values())
         return [fact.known for _, fact in sorted(memory.facts.items())]
 
     def list_last_facts(self) -> list[KnownFact]:
@@ -222,7 +225,7 @@ class TwoAxes(RuleBasedStateMachine):
         if fact.proposition.text == text:
             return
         self.ruled_slots.add(slot)
-        memory = consolidation.replay_readings(self.readings.values())
+        memory = replay_readings(self.readings.values())
         source = Source(f"event:{self.step:03}", text, 0, len(text), make_moment(self.step), session_id=OWNER_SESSION)
         key = make_entity_key(value)
         known = {**memory.entities}
@@ -259,10 +262,8 @@ class TwoAxes(RuleBasedStateMachine):
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
         word = data.draw(st.sampled_from([word for word in self.model.words if word.slot not in self.ruled_slots]))
-        removal = consolidation.Removal(frozenset([f"event:{word.id:03}"]), {}, {}, takes_words=True)
-        self.readings = {
-            reading.id: reading for reading in consolidation.restrict_readings(self.readings.values(), removal)
-        }
+        removal = Removal(frozenset([f"event:{word.id:03}"]), {}, {}, takes_words=True)
+        self.readings = {reading.id: reading for reading in restrict_readings(self.readings.values(), removal)}
         self.model.words.remove(word)
 
     @invariant()
@@ -271,9 +272,9 @@ class TwoAxes(RuleBasedStateMachine):
             known = [
                 reading for reading in self.readings.values() if reading.at and reading.at <= make_moment(recorded)
             ]
-            memory = consolidation.replay_readings(known)
+            memory = replay_readings(known)
             for valid in range(0, self.step + 1, 2):
-                facts = consolidation.list_past_facts(memory, make_moment(valid))
+                facts = list_past_facts(memory, make_moment(valid))
                 held = sorted((fact.predicate, fact.object or "") for fact in facts if fact.holds)
                 assert held == self.model.list_held(valid, recorded), (valid, recorded)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.documents import run_block
 
 import adk_graph_memory
-from adk_graph_memory.retrieval import GraphMemoryRetriever
+from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever
 
 IMPORTS = """
 import asyncio

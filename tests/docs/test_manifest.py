@@ -10,7 +10,7 @@ import pytest
 import typer
 import yaml
 
-from adk_graph_memory import cli
+from adk_graph_memory.cli.application import app
 
 MANIFEST: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[2] / "docs" / "assets" / "reembed-rayjob.yaml").read_text("utf-8")
@@ -22,7 +22,7 @@ PODS = [group["template"]["spec"] for group in (CLUSTER["headGroupSpec"], *CLUST
 def parse_entrypoint() -> dict[str, Any]:
     program, name, *arguments = shlex.split(MANIFEST["spec"]["entrypoint"])
     assert program == "adk-graph-memory"
-    commands: Any = typer.main.get_command(cli.app)
+    commands: Any = typer.main.get_command(app)
     parameters: dict[str, Any] = commands.commands[name].make_context(name, arguments).params
     return parameters
 

@@ -34,9 +34,11 @@ from typer.testing import CliRunner
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.cli import app
-from adk_graph_memory.guard import GuardVerdict
-from adk_graph_memory.records import Manner, Modality, Recollection, SharedMemory
+from adk_graph_memory.cli.application import app
+from adk_graph_memory.records.extractions import Manner, Modality
+from adk_graph_memory.records.history import GuardVerdict
+from adk_graph_memory.records.results import Recollection
+from adk_graph_memory.records.scopes import SharedMemory
 
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text("utf-8")

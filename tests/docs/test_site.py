@@ -67,7 +67,7 @@ def test_pages_about_the_code_name_what_is_there(page: str) -> None:
     missing = []
     for code in _CODE.findall((ROOT / page).read_text("utf-8")):
         if _PATH.fullmatch(code):
-            places = (ROOT, package, package / "demo")
+            places = (ROOT, package, package / "cli" / "demo")
             missing += [] if any((place / code).exists() for place in places) else [code]
         elif (name := _NAME.match(code)) and (package / name[1]).is_dir():
             try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from adk_graph_memory.cli import app
+from adk_graph_memory.cli.application import app
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "command-line.md").read_text("utf-8")

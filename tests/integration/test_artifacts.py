@@ -15,11 +15,14 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 from typer.testing import CliRunner
 
-from adk_graph_memory import Neo4jArtifactService, Neo4jSessionService, cli, errors, graph
+from adk_graph_memory import Neo4jArtifactService, Neo4jSessionService, errors
 from adk_graph_memory.adk import artifact_service
-from adk_graph_memory.blobs import BlobStore
-from adk_graph_memory.graph.artifacts import ArtifactName
-from adk_graph_memory.records import Scope
+from adk_graph_memory.cli.application import app
+from adk_graph_memory.graph import artifacts as graph_artifacts
+from adk_graph_memory.graph.artifacts import ArtifactName, store_version
+from adk_graph_memory.graph.blobs import BlobStore
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.records.scopes import Scope
 
 LARGE = b"\x89" * 200_000
 
@@ -75,7 +78,7 @@ async def test_a_save_that_dies_before_its_version_leaves_an_orphan_that_is_list
         raise ConnectionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(graph.artifacts, "store_version", dies)
+        patch.setattr(graph_artifacts, "store_version", dies)
         with pytest.raises(ConnectionError):
             await artifacts.save_artifact(filename="lost", artifact=blob(LARGE), **owner)
     assert await artifacts.list_artifact_keys(**owner) == ["kept"]
@@ -169,8 +172,8 @@ async def test_a_save_sent_twice_is_one_version(artifacts, owner):
     name = ArtifactName(Scope(owner["app_name"], owner["user_id"]), "s1", "a")
     version = {"id": os.urandom(8).hex(), "part": '{"text": "x"}', "metadata": "{}", "create_time": 1.0}
     connection = artifacts._connection
-    await graph.prepare_connection(connection)
-    assert [await graph.artifacts.store_version(connection, name, version) for _ in range(2)] == [0, 0]
+    await prepare_connection(connection)
+    assert [await store_version(connection, name, version) for _ in range(2)] == [0, 0]
     assert await artifacts.list_versions(filename="a", **owner) == [0]
 
 
@@ -250,7 +253,7 @@ def command(configured, monkeypatch):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_ARTIFACT_STORE", configured.artifact_store)
 
     async def run(*arguments: str) -> Any:
-        return await asyncio.to_thread(CliRunner().invoke, cli.app, ["artifacts", *arguments])
+        return await asyncio.to_thread(CliRunner().invoke, app, ["artifacts", *arguments])
 
     return run
 

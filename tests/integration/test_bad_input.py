@@ -18,12 +18,15 @@ import pytest
 from neo4j_graphrag.exceptions import SearchValidationError
 from typer.testing import CliRunner
 
-from adk_graph_memory import GraphMemory, Turn, errors, graph, ingest
-from adk_graph_memory.cli import app
+from adk_graph_memory import GraphMemory, Turn, errors
+from adk_graph_memory.cli.application import app
 from adk_graph_memory.extraction import rules
+from adk_graph_memory.graph import ingest_queue, writing
 from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT
-from adk_graph_memory.records import Scope, Statement
+from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
+from adk_graph_memory.memory import ingestion
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -79,7 +82,7 @@ async def test_sessions_that_say_the_same_at_once_make_one_fact(memory, app_name
             for n in range(4)
         )
     )
-    counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
+    counts = await writing.count_memories(memory.connection, Scope(app_name, "ann"))
     assert (counts["facts"], counts["turns"]) == (1, 4)
 
 
@@ -445,7 +448,7 @@ async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_na
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         for n, said in enumerate(turns):
             await memory.remember([said], session_id=f"s{n}", **owner(app_name))
-        counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
+        counts = await writing.count_memories(memory.connection, Scope(app_name, "ann"))
     assert counts["facts"] == 600
     assert most["near_facts"] == most["write_facts"] == max(most.values()) == ROWS_PER_STATEMENT
 
@@ -487,7 +490,7 @@ async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_o
             await memory.remember([long], session_id="s", **owner(app_name))
 
         assert await longest_gap(work()) < 0.5
-        counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
+        counts = await writing.count_memories(memory.connection, Scope(app_name, "ann"))
     assert (counts["facts"], counts["turns"]) == (2_000, 201)
 
 
@@ -522,14 +525,14 @@ async def test_a_long_turn_is_read_guarded_and_forgotten_beside_the_loop(neo4j_s
     async with GraphMemory(settings=settings, model="rules", guard="rules", embedder=HashEmbedder()) as memory:
         await memory.prepare()
         assert await count_longest_step(memory.remember([long], session_id="s", **owner(app_name))) < 20_000
-        [finished] = await graph.ingest_queue.fetch_ingest_reports(memory.connection, **owner(app_name))
+        [finished] = await ingest_queue.fetch_ingest_reports(memory.connection, **owner(app_name))
         assert json.loads(finished["report"])["dropped"] == {"rest of a long turn": 1}
         assert await count_longest_step(memory.forget([id], **owner(app_name))) < 20_000
 
 
 @pytest.mark.slow
 async def test_a_session_of_many_turns_is_stored_in_portions_and_in_order(neo4j_server, app_name, monkeypatch):
-    monkeypatch.setattr(ingest, "MAX_LEASED_TURNS", 300)
+    monkeypatch.setattr(ingestion, "MAX_LEASED_TURNS", 300)
     rows = Counter[int]()
     run_statement = Transaction.run_statement
 
@@ -545,7 +548,7 @@ async def test_a_session_of_many_turns_is_stored_in_portions_and_in_order(neo4j_
     ) as memory:
         assert await memory.enqueue(turns, session_id="s", **owner(app_name)) == 400
         assert max(rows) <= ROWS_PER_STATEMENT
-        pending = await graph.ingest_queue.fetch_pending_ingests(memory.connection, **owner(app_name))
+        pending = await ingest_queue.fetch_pending_ingests(memory.connection, **owner(app_name))
         assert [[one.id for one in request.turns] for request in pending] == [
             [one.id for one in turns[:300]],
             [one.id for one in turns[300:]],

@@ -19,8 +19,10 @@ from rich.console import Group
 from rich.text import Text
 from tests.support.loaded_modules import list_foreign_packages, list_loaded_by_commands, list_own_parts
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, local_neo4j
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn
 from adk_graph_memory.cli import output
+from adk_graph_memory.graph import local_neo4j
+from adk_graph_memory.graph.local_neo4j.persistent import RunningServer
 from adk_graph_memory.testing import ScriptedLlm
 
 NOON = 1_780_000_000.0
@@ -163,7 +165,7 @@ async def test_apps_are_counted_page_by_page(command, told, known):
 
 @pytest.mark.slow
 async def test_python_lists_what_the_command_line_lists(command, known, neo4j_server, monkeypatch):
-    monkeypatch.setattr("adk_graph_memory.graph.knowledge.PAGE_SIZE", 2)  # several pages
+    monkeypatch.setattr("adk_graph_memory.graph.listings.PAGE_SIZE", 2)  # several pages
     user = {"app_name": known, "user_id": "ana"}
     async with GraphMemory(settings=neo4j_server.settings(), embedder=False) as memory:
         facts = [fact.id async for fact in memory.facts(**user, past=True)]
@@ -500,7 +502,7 @@ async def test_up_says_what_it_fetches_and_what_comes_next(command, monkeypatch)
     def start_server(port, *, version, progress):
         progress(45_000_000, 158_000_000)
         progress(158_000_000, 158_000_000)
-        return local_neo4j.RunningServer("bolt://127.0.0.1:7687", "neo4j", "secret", 1, "2026.08.1", "data")
+        return RunningServer("bolt://127.0.0.1:7687", "neo4j", "secret", 1, "2026.08.1", "data")
 
     monkeypatch.setattr(local_neo4j, "start_server", start_server)
     monkeypatch.setattr(output.StatusLine, "show", lambda self, text: announced.append(text))
@@ -515,7 +517,7 @@ async def test_up_says_what_it_fetches_and_what_comes_next(command, monkeypatch)
 @pytest.fixture
 def running(monkeypatch):
     """A local server that runs, whatever is asked for."""
-    server = local_neo4j.RunningServer("bolt://127.0.0.1:7001", "neo4j", "hunter2", 1, "2026.08.1", "data")
+    server = RunningServer("bolt://127.0.0.1:7001", "neo4j", "hunter2", 1, "2026.08.1", "data")
     monkeypatch.setattr(local_neo4j, "start_server", lambda port, **options: server)
     monkeypatch.setattr(local_neo4j, "find_running_server", lambda: server)
 
@@ -721,7 +723,7 @@ async def test_the_version_and_help_are_a_word_away(command):
 
 @pytest.mark.slow
 async def test_a_bug_keeps_its_traceback(command, monkeypatch):
-    monkeypatch.setattr("adk_graph_memory.graph.Connection", None)
+    monkeypatch.setattr("adk_graph_memory.graph.connection.Connection", None)
     assert isinstance((await command("stats")).exception, TypeError)
 
 

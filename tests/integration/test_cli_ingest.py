@@ -17,7 +17,7 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from adk_graph_memory import Neo4jSessionService, Turn, errors
-from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = 1_780_000_000.0

@@ -26,17 +26,18 @@ from google.adk.sessions import Session
 from neo4j import AsyncDriver, AsyncGraphDatabase, GraphDatabase
 from neo4j.exceptions import ServiceUnavailable
 
-from adk_graph_memory import GraphMemory, Turn, errors, graph
+from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.graph import connection as module
-from adk_graph_memory.graph import retries
+from adk_graph_memory.graph import driver_errors, json_map, sessions, writing
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Limits, Settings
 from adk_graph_memory.testing import ScriptedLlm
 
-NOTHING = graph.sessions.JsonMapDelta()
+NOTHING = json_map.JsonMapDelta()
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[AsyncDriver]:
         drivers.append(real(*arguments, **options))
         return drivers[-1]
 
-    monkeypatch.setattr(module.AsyncGraphDatabase, "driver", driver)
+    monkeypatch.setattr(AsyncGraphDatabase, "driver", driver)
     return drivers
 
 
@@ -62,7 +63,7 @@ async def fetch_state(connection: Connection) -> int:
 
 
 async def fetch_prepared_state(connection: Connection) -> int:
-    await graph.prepare_connection(connection)
+    await prepare_connection(connection)
     return await fetch_state(connection)
 
 
@@ -115,7 +116,7 @@ def test_a_driver_that_is_dropped_while_it_connects_leaves_nothing_open(
             await may_connect.wait()
             return [address]
 
-        monkeypatch.setattr(module.AsyncGraphDatabase, "driver", partial(AsyncGraphDatabase.driver, resolver=resolve))
+        monkeypatch.setattr(AsyncGraphDatabase, "driver", partial(AsyncGraphDatabase.driver, resolver=resolve))
         async with Connection(settings=neo4j_server.settings()) as connection:
             states = asyncio.gather(*(fetch_state(connection) for _ in range(3)))
             await is_connecting.wait()
@@ -279,21 +280,21 @@ async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connectio
 
 @pytest.mark.slow
 async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection, app_name: str) -> None:
-    await graph.prepare_connection(connection)
+    await prepare_connection(connection)
     await new_session(connection, Scope(app_name, "ada"), "one")
     with pytest.raises(errors.ConstraintViolated, match="already exists"):
         await new_session(connection, Scope(app_name, "ada"), "one")
 
 
 async def new_session(connection: Connection, scope: Scope, id: str) -> None:
-    await graph.sessions.store_session(
+    await sessions.store_session(
         connection, scope, id=id, uid=f"uid-{time.time_ns()}", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
     )
 
 
 @pytest.mark.slow
 async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) -> None:
-    await graph.prepare_connection(connection)
+    await prepare_connection(connection)
     scope = Scope(app_name, "ada")
     for id in ("one", "two"):
         await new_session(connection, scope, id)
@@ -320,7 +321,7 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
 
 @pytest.mark.slow
 async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_name: str) -> None:
-    await graph.prepare_connection(connection)
+    await prepare_connection(connection)
     scope = Scope(app_name, "ada")
     await new_session(connection, scope, "one")
 
@@ -330,7 +331,7 @@ async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_n
 
     with pytest.raises(ZeroDivisionError):
         await connection.transact(work)
-    assert await graph.sessions.mark_session_closed(connection, scope, id="one", now=3.0) == 3.0
+    assert await sessions.mark_session_closed(connection, scope, id="one", now=3.0) == 3.0
 
 
 # -- a network that goes silent ---------------------------------------------------------------------------------
@@ -395,7 +396,7 @@ async def test_connections_that_died_unseen_are_replaced(
 async def test_idle_connections_that_a_firewall_forgot_are_replaced(
     neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in (module, retries):
+    for place in (module, driver_errors):
         monkeypatch.setattr(place, "LIVENESS_SECONDS", 0.0)
     async with Connection(settings=wired(neo4j_server, wire, 6)) as connection:
         await asyncio.gather(*(operation(connection) for _ in range(5)))
@@ -444,7 +445,7 @@ async def test_a_transaction_may_take_longer_than_the_timeout_while_the_database
         return answers
 
     async with Connection(settings=neo4j_server.settings()) as connection:
-        await graph.prepare_connection(connection)
+        await prepare_connection(connection)
     async with Connection(settings=wired(neo4j_server, wire, 1)) as connection:
         assert await connection.transact(work) == 4
 
@@ -546,13 +547,13 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
     async with GraphMemory(settings=settings, model=ScriptedLlm.from_replies(reply), embedder=False) as memory:
         assert (await memory.remember(turns, session_id="s", **owner)).facts == {"ADD": 1}
         assert (await memory.remember(turns, session_id="s", **owner)).turns == 0
-        held = await graph.memories.count_memories(memory.connection, Scope(app_name, "ada"))
+        held = await writing.count_memories(memory.connection, Scope(app_name, "ada"))
         assert (held["turns"], held["facts"]) == (1, 1)
 
 
 async def test_a_key_that_no_check_has_refused_is_named(neo4j_server: Any) -> None:
     async with Connection(settings=neo4j_server.settings()) as connection:
-        await graph.prepare_connection(connection)
+        await prepare_connection(connection)
         with pytest.raises(errors.KeyTooLong, match=r"about 8,000 bytes.*shorten it"):
             await connection.run_cypher("CREATE (:App {app_name: $name})", {"name": "x" * 9_000})
 
@@ -571,9 +572,9 @@ async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app
             limits=Limits(database_timeout=600),
         )
         async with asyncio.timeout(60), Connection(settings=settings, schema="off") as connection:
-            await graph.prepare_connection(connection)
+            await prepare_connection(connection)
             with pytest.raises(errors.DatabaseReadOnly, match=r"neo4j.*writable"):
                 await new_session(connection, Scope(app_name, "ada"), "one")
         async with Connection(settings=settings) as connection:
             with pytest.raises(errors.DatabaseReadOnly):
-                await graph.prepare_connection(connection)
+                await prepare_connection(connection)

@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, corrections, errors, graph, ledger
-from adk_graph_memory.graph import Connection, derivation
-from adk_graph_memory.graph.derivation import MemorySnapshot
-from adk_graph_memory.records import AsOf, Scope
+from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, errors
+from adk_graph_memory.graph import ingest_queue, snapshots
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.snapshots import MemorySnapshot
+from adk_graph_memory.memory import owner as memory_owner
+from adk_graph_memory.memory.jobs import batches
+from adk_graph_memory.memory.rewriting import FREE_REWRITES
+from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.history import MemoryChange
-from adk_graph_memory.rewriting import FREE_REWRITES
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -134,7 +139,7 @@ async def test_the_owners_word_comes_after_what_it_is_about_whatever_the_clocks_
         text = "The user lives in Porto"
         for number, offset in enumerate(hours):
             now = datetime.now(UTC) + timedelta(hours=offset)
-            monkeypatch.setattr(corrections, "datetime", type("Clock", (), {"now": lambda zone, now=now: now}))
+            monkeypatch.setattr(memory_owner, "datetime", type("Clock", (), {"now": lambda zone, now=now: now}))
             id = await find_id(memory, owner, text)
             await memory.correct(id, text=(text := f"The user lives in Faro, at number {number}"), **owner)
             assert await list_facts(memory, owner, past=False) == {text: "current"}
@@ -310,9 +315,9 @@ async def test_no_session_stands_for_the_owner_s_word(memory: GraphMemory, owner
 
 async def test_what_the_owner_says_costs_nothing(memory: GraphMemory, owner: Owner) -> None:
     await memory.pin(await find_id(memory, owner, "Porto"), **owner)
-    connection = await graph.prepare_connection(memory.connection)
-    rows = await graph.ingest_queue.fetch_ingest_reports(connection, **owner)
-    assert [entry.ingests for entry in ledger.sum_reports(rows, ())] == [2]
+    connection = await prepare_connection(memory.connection)
+    rows = await ingest_queue.fetch_ingest_reports(connection, **owner)
+    assert [entry.ingests for entry in batches.sum_reports(rows, ())] == [2]
 
 
 @pytest.mark.slow
@@ -348,14 +353,14 @@ async def test_who_keeps_writing_makes_no_correction_fail(
     memory: GraphMemory, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each look at the graph somebody else writes, until they have to wait."""
-    id, fetch, looks = await find_id(memory, owner, "Porto"), derivation.fetch_snapshot, list[MemorySnapshot]()
+    id, fetch, looks = await find_id(memory, owner, "Porto"), snapshots.fetch_snapshot, list[MemorySnapshot]()
 
     async def fetch_and_be_overtaken(connection: Connection, scope: Scope) -> MemorySnapshot:
         looks.append(await fetch(connection, scope))
-        await connection.transact(lambda transaction: derivation.lock_user(transaction, scope))
+        await connection.transact(lambda transaction: snapshots.lock_user(transaction, scope))
         return looks[-1]
 
-    monkeypatch.setattr(derivation, "fetch_snapshot", fetch_and_be_overtaken)
+    monkeypatch.setattr(snapshots, "fetch_snapshot", fetch_and_be_overtaken)
     await memory.correct(id, text="The user lives in Faro", **owner)
     monkeypatch.undo()
     assert len(looks) == FREE_REWRITES

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors, rewriting
-from adk_graph_memory.cli.doctor_command import MAX_USERS_SHOWN, CheckupTally
-from adk_graph_memory.graph.derivation import MemorySnapshot
-from adk_graph_memory.graph.queries import name_index
-from adk_graph_memory.records import Checkup, Scope
+from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors
+from adk_graph_memory.cli.upkeep_commands import MAX_USERS_SHOWN, CheckupTally
+from adk_graph_memory.graph.snapshots import MemorySnapshot
+from adk_graph_memory.graph.statements import name_index
+from adk_graph_memory.memory import rewriting
+from adk_graph_memory.records.results import Checkup
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

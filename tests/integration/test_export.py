@@ -24,11 +24,12 @@ from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, errors
 from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.graph import export_lines
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.queries import PARAMETER_MAP
-from adk_graph_memory.importing import ImportOptions, ImportReceipt, import_source
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph.statements import PARAMETER_MAP
+from adk_graph_memory.records.reports import ImportReceipt
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -588,7 +589,7 @@ KILLED = """
 import asyncio, sys, time
 from adk_graph_memory import GraphMemory, Settings
 from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.importing import ImportOptions, import_source
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.testing import HashEmbedder
 
 uri, user, password, path, app, block, times = sys.argv[1:]

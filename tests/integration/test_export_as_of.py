@@ -17,9 +17,10 @@ from tests.support.exported_graphs import fill_user, make_memory
 
 from adk_graph_memory import AsOf, GraphMemory, Neo4jArtifactService, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.importing import ImportOptions, import_source
-from adk_graph_memory.records import Checkup, Scope, StoredFact
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.records.results import Checkup, StoredFact
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

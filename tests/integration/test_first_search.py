@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors, graph, graph_vectors
-from adk_graph_memory.embeddings import LightEmbedder
-from adk_graph_memory.settings import load_settings
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.memory import vectors as memory_vectors
+from adk_graph_memory.models.light import LightEmbedder
+from adk_graph_memory.runtime.settings import load_settings
 from adk_graph_memory.testing import ScriptedLlm
 
 TOLD = ["I keep bees on the roof.", "My boat is called Rex.", "We paint ships on the harbour wall."]
@@ -66,7 +68,7 @@ def embedder() -> Iterator[SlowEmbedder]:
 
 async def wait_until_planned(service: Neo4jMemoryService) -> None:
     """Only the embedder is to be waited for."""
-    await graph.prepare_connection(service.memory.connection)
+    await prepare_connection(service.memory.connection)
     await service.memory.connection.planner.wait_until_planned()
 
 
@@ -111,7 +113,7 @@ async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, ow
 async def test_what_the_environment_says_after_a_service_is_made_still_counts(monkeypatch):
     for name in ("NEO4J_URI", "NEO4J_PASSWORD", "ADK_GRAPH_MEMORY_EMBEDDER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("adk_graph_memory.embeddings.EmbedderAdapter.start_loading", lambda vectors: None)
+    monkeypatch.setattr("adk_graph_memory.models.embedder.EmbedderAdapter.start_loading", lambda vectors: None)
     service = Neo4jMemoryService("neo4j://db")
     monkeypatch.setenv("NEO4J_PASSWORD", "later")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_EMBEDDER", "gemini-embedding-001")
@@ -162,7 +164,7 @@ async def test_an_agent_goes_by_words_without_its_model_and_says_so_once(
         [line] = [record.getMessage() for record in caplog.records if record.name.startswith("adk_graph_memory")]
         assert "full text alone" in line
         assert "the disk is full" in line
-        monkeypatch.setattr(graph_vectors, "LOAD_RETRY_PAUSE", 0.0)
+        monkeypatch.setattr(memory_vectors, "LOAD_RETRY_PAUSE", 0.0)
         await service.search_memory(query=ASKED, **owner)  # it begins to load the model again
         found = await service.search_memory(query=ASKED, **owner)
         assert "degraded" not in found.memories[0].custom_metadata
@@ -246,7 +248,7 @@ def test_what_is_no_embedder_is_refused_at_once(embedder):
 async def test_agents_whose_settings_are_read_later_load_no_model_before(monkeypatch, tmp_path):
     started = []
     monkeypatch.setattr(
-        "adk_graph_memory.embeddings.EmbedderAdapter.start_loading", lambda vectors: started.append(vectors)
+        "adk_graph_memory.models.embedder.EmbedderAdapter.start_loading", lambda vectors: started.append(vectors)
     )
     Neo4jMemoryService("bolt://127.0.0.1:1", agents_dir=str(tmp_path))
     assert not started

@@ -16,14 +16,21 @@ from benchmarks.quality.truth import Portion, make_portions
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, consolidation, errors, graph
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, errors
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.consolidation import restriction as consolidation_restriction
+from adk_graph_memory.consolidation.fact_rules import make_statement_id
+from adk_graph_memory.consolidation.restriction import collect_label_words, collect_words
 from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
-from adk_graph_memory.graph import forgetting
-from adk_graph_memory.records import Receipt, Scope, SharedMemory, Statement, Turn
-from adk_graph_memory.records.derived_memory import StoredMemory
-from adk_graph_memory.rewriting import Rewriter
+from adk_graph_memory.graph import erasing, snapshots
+from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.memory.rewriting import Rewriter
+from adk_graph_memory.records.memory import StoredMemory
+from adk_graph_memory.records.results import Receipt
+from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.turns import Statement, Turn
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -75,8 +82,8 @@ async def fetch_stored(memory: GraphMemory, app_name: str) -> StoredMemory:
 
     The sources of a fact have no order in the graph.
     """
-    connection = await graph.prepare_connection(memory.connection)
-    stored = (await graph.derivation.fetch_snapshot(connection, Scope(app_name, USER))).stored
+    connection = await prepare_connection(memory.connection)
+    stored = (await snapshots.fetch_snapshot(connection, Scope(app_name, USER))).stored
     return replace(
         stored,
         facts={
@@ -106,11 +113,11 @@ RETURN labels(n)[0] + '.' + key AS place, properties[key] AS value
 
 async def find_words(memory: GraphMemory, app_name: str, words: frozenset[str]) -> set[str]:
     """The properties of a user's nodes and relationships that tell one of the words."""
-    connection = await graph.prepare_connection(memory.connection)
+    connection = await prepare_connection(memory.connection)
     rows = await connection.run_cypher(WRITTEN, {"scope": Scope(app_name, USER).key})
     texts = [(place, text.replace("_", " ")) for place, value in rows for text in list_strings(value)]
     told = frozenset(word for word in words if not word.isdigit())
-    return {place.removeprefix("TestHash") for place, text in texts if told & consolidation.collect_words([text])}
+    return {place.removeprefix("TestHash") for place, text in texts if told & collect_words([text])}
 
 
 def list_strings(value: Any) -> Iterator[str]:
@@ -223,13 +230,13 @@ async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
             assert derived.is_empty
             stored = await fetch_stored(memory, forgetful)
             labels = (known.proposition.predicate for known in stored.facts.values())  # other readings chose them too
-            lost = find_lost_words(gone, portions) - consolidation.collect_label_words(labels)
+            lost = find_lost_words(gone, portions) - collect_label_words(labels)
             assert await find_words(memory, forgetful, lost) == set()
             if not has_lost_decision(history):
                 assert await fetch_stored(memory, forgetful) == await fetch_stored(memory, ignorant), gone
 
 
-OFFERED_WORDS = consolidation.collect_label_words(OFFERED_LABELS)
+OFFERED_WORDS = collect_label_words(OFFERED_LABELS)
 """Words that a model may choose for a label without having heard them."""
 
 
@@ -237,7 +244,7 @@ def find_lost_words(gone: str, portions: list[Portion]) -> frozenset[str]:
     """The words that only this turn says."""
     texts = {turn.make_memory_id(portion.session): turn.text for portion in portions for turn in portion.turns}
     told = texts.pop(gone)
-    return consolidation.find_lost_words([told], [*texts.values(), "user"]) - OFFERED_WORDS
+    return consolidation_restriction.find_lost_words([told], [*texts.values(), "user"]) - OFFERED_WORDS
 
 
 def has_lost_decision(history: History) -> bool:
@@ -278,7 +285,10 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
     told = {session.id: [turn.text for turn in session.turns] for session in talk.sessions}
     gone = told.pop(last.id)
-    lost = consolidation.find_lost_words(gone, [text for texts in told.values() for text in texts]) - OFFERED_WORDS
+    lost = (
+        consolidation_restriction.find_lost_words(gone, [text for texts in told.values() for text in texts])
+        - OFFERED_WORDS
+    )
     assert lost and await find_words(memory, app_name, lost) == set()
     after = await fetch_stored(memory, app_name)
     assert len(before.facts) - len(after.facts) == receipt.facts
@@ -293,18 +303,18 @@ async def test_who_forgets_while_another_looks_leaves_no_half_of_a_memory(
     memory = make_memory(make_reply(fact("The user keeps bees", "I keep bees")))
     scope, owner = Scope(app_name, USER), {"app_name": app_name, "user_id": USER}
     await memory.remember(say("I keep bees"), session_id="s", **owner)
-    connection, run = await graph.prepare_connection(memory.connection), graph.Transaction.run_statement
+    connection, run = await prepare_connection(memory.connection), Transaction.run_statement
 
-    async def run_and_be_overtaken(transaction: graph.Transaction, name: str, *args: Any, **more: Any) -> Any:
+    async def run_and_be_overtaken(transaction: Transaction, name: str, *args: Any, **more: Any) -> Any:
         rows = await run(transaction, name, *args, **more)
         if name == statement:
             monkeypatch.undo()
             await memory.forget_event("t0", session_id="s", **owner)
         return rows
 
-    monkeypatch.setattr(graph.Transaction, "run_statement", run_and_be_overtaken)
-    snapshot = await graph.derivation.fetch_snapshot(connection, scope)
-    assert snapshot == await graph.derivation.fetch_snapshot(connection, scope)
+    monkeypatch.setattr(Transaction, "run_statement", run_and_be_overtaken)
+    snapshot = await snapshots.fetch_snapshot(connection, scope)
+    assert snapshot == await snapshots.fetch_snapshot(connection, scope)
     assert not snapshot.turns and not snapshot.stored.facts and not snapshot.readings
 
 
@@ -463,8 +473,8 @@ async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str)
     await memory.forget_session("s", **owner)
     [[key]] = await run_cypher(memory, "MATCH (n:@Tombstone {scope: $scope}) RETURN n.key AS key", app_name)
     assert turns[0].make_memory_id("s") not in key
-    assert key == forgetting.make_turn_tombstone(memory.connection, turns[0].make_memory_id("s"))
-    assert key != consolidation.make_statement_id(turns[0].id)
+    assert key == erasing.make_turn_tombstone(memory.connection, turns[0].make_memory_id("s"))
+    assert key != make_statement_id(turns[0].id)
 
 
 async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory, app_name: str) -> None:
@@ -482,8 +492,8 @@ async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory,
 async def test_forgetting_a_user_leaves_no_trace(
     neo4j_server: Any, make_memory: MakeMemory, app_name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr(forgetting, "ERASED_AT_ONCE", 3)
-    monkeypatch.setattr(forgetting, "MAX_ERASED_NODES", 5)
+    monkeypatch.setattr(erasing, "ERASED_AT_ONCE", 3)
+    monkeypatch.setattr(erasing, "MAX_ERASED_NODES", 5)
     settings = neo4j_server.settings(label_prefix="TestHash", artifact_store=tmp_path.as_uri())
     memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
     async with Neo4jSessionService(settings=settings) as sessions, Neo4jArtifactService(settings=settings) as artifacts:
@@ -496,7 +506,7 @@ async def test_forgetting_a_user_leaves_no_trace(
         )
         await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
         await memory.enqueue(say("Quentin waits in Zanzibar", start=50), session_id="later", **owner)
-        before = await graph.forgetting.count_user(memory.connection, Scope(app_name, USER))
+        before = await erasing.count_user(memory.connection, Scope(app_name, USER))
         partial = await memory.forget_user(**owner)
         assert (partial.events, partial.facts, partial.entities) == (
             before["turns"],
@@ -521,7 +531,7 @@ def make_event(text: str, number: int) -> Event:
 
 
 async def run_cypher(memory: GraphMemory, query: str, app_name: str) -> list[Any]:
-    connection = await graph.prepare_connection(memory.connection)
+    connection = await prepare_connection(memory.connection)
     text = query.replace("@", connection.settings.label_prefix)
     return await connection.run_cypher(text, {"scope": Scope(app_name, USER).key})
 

@@ -18,7 +18,7 @@ from neo4j_graphrag.embeddings import GeminiEmbedder as PlainEmbedder
 from tests.support.fake_gemini import FakeGemini, Part, Request, embedded, refused
 
 from adk_graph_memory import GraphMemory, Turn, errors
-from adk_graph_memory.embeddings import GeminiEmbedder
+from adk_graph_memory.models.gemini import GeminiEmbedder
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Statement, Turn, errors
-from adk_graph_memory.guard import GuardCandidate, GuardVerdict
+from adk_graph_memory.records.history import GuardCandidate, GuardVerdict
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -21,10 +21,11 @@ from tests.support.import_sources import (
 )
 
 from adk_graph_memory import errors
-from adk_graph_memory.importing import Importer, ImportOptions, exports, import_source, memory_writer
-from adk_graph_memory.importing.exports import MemoryExport
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope
+from adk_graph_memory.adk.importing import importer, json_exports
+from adk_graph_memory.adk.importing.importer import Importer, ImportOptions, import_source
+from adk_graph_memory.adk.importing.json_exports import MemoryExport
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder
 
 MEMORY_COUNT = sum(map(len, SCRIPT.values()))
@@ -190,12 +191,12 @@ class DyingExport(MemoryExport):
 
 
 async def test_a_killed_import_goes_on(memory, app_name, tmp_path, monkeypatch):
-    monkeypatch.setattr("adk_graph_memory.importing.importer.BATCH_SIZE", 2)
+    monkeypatch.setattr("adk_graph_memory.adk.importing.importer.BATCH_SIZE", 2)
     rows = [{"id": str(n), "memory": f"Likes the number {n}", "user_id": "ana"} for n in range(7)]
     path = tmp_path / "mem0.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     with pytest.raises(Killed):
-        dying = DyingExport(path, exports.MEM0, rows_left=5)
+        dying = DyingExport(path, json_exports.MEM0, rows_left=5)
         await Importer(memory, ImportOptions("mem0", app_name)).import_memories(dying)
     assert len(await read_facts(memory, app_name, "ana")) == 4
     receipt = await import_source(memory, str(path), ImportOptions("mem0", app_name))
@@ -205,7 +206,7 @@ async def test_a_killed_import_goes_on(memory, app_name, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 async def test_a_batch_may_be_of_many_users(memory, app_name, tmp_path):
-    count = memory_writer.BATCH_SIZE + 1
+    count = importer.BATCH_SIZE + 1
     rows = [{"id": "same", "memory": f"User {n} likes tea", "user_id": f"u{n}"} for n in range(count)]
     receipt = await import_source(memory, write_json(tmp_path / "m.json", rows), ImportOptions("mem0", app_name))
     assert receipt.memories == {"new": count, "read": count}

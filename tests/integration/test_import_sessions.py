@@ -25,19 +25,12 @@ from tests.support.import_sources import (
 )
 
 from adk_graph_memory import Neo4jSessionService, errors
-from adk_graph_memory.importing import (
-    Importer,
-    ImportOptions,
-    ImportReceipt,
-    import_source,
-    session_tables,
-    sqlite_file,
-)
-from adk_graph_memory.importing.session_tables import SessionTables
-from adk_graph_memory.importing.sql_database import SqlDatabase
-from adk_graph_memory.importing.sqlite_file import SqliteFile
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope
+from adk_graph_memory.adk.importing import databases
+from adk_graph_memory.adk.importing.databases import SessionTables, SqlDatabase, SqliteFile
+from adk_graph_memory.adk.importing.importer import Importer, ImportOptions, import_source
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.records.reports import ImportReceipt
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder
 
 EVENT_COUNT = sum(map(len, SCRIPT.values()))
@@ -57,7 +50,7 @@ async def sessions(neo4j_server) -> AsyncIterator[Neo4jSessionService]:
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_tables, "PAGE_SIZE", 2)
+    monkeypatch.setattr(databases, "PAGE_SIZE", 2)
 
 
 def sqlite_options(**more: Any) -> ImportOptions:
@@ -393,7 +386,7 @@ async def test_a_newer_schema_is_refused(app_name, tmp_path):
 
 
 async def test_a_file_that_is_locked_says_so(app_name, tmp_path, monkeypatch):
-    monkeypatch.setattr(sqlite_file, "LOCK_WAIT", 0.0)
+    monkeypatch.setattr(databases, "LOCK_WAIT", 0.0)
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

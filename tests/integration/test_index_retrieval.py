@@ -14,7 +14,8 @@ import pytest
 from tests.support.existing_graph import TRAVERSAL
 
 from adk_graph_memory import IndexRetrieval, errors
-from adk_graph_memory.index_retrieval import FulltextRetriever, IndexSettings
+from adk_graph_memory.retrieval.own_index.fulltext import FulltextRetriever
+from adk_graph_memory.retrieval.own_index.search import IndexSettings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]

@@ -125,7 +125,7 @@ def make_agent(*providers: Any) -> tuple[Any, list[list[tuple[str, str]]]]:
 
 @pytest.fixture
 def provider_class() -> Any:
-    from adk_graph_memory.maf import Neo4jContextProvider
+    from adk_graph_memory.maf.index_provider import Neo4jContextProvider
 
     return Neo4jContextProvider
 

@@ -21,9 +21,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from adk_graph_memory import GraphMemory, Turn, cli, errors, graph, prompts
+from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.records import Scope
+from adk_graph_memory.cli.application import app
+from adk_graph_memory.graph import candidates, ingest_queue
+from adk_graph_memory.memory import ingestion
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -338,7 +342,7 @@ async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = make(reply(make_fact(STEAK)), ENDS)
-    real, seen = graph.candidates.fetch_candidates, []
+    real, seen = ingestion.fetch_candidates, []
 
     async def looked_up(*arguments: Any, **named: Any) -> Any:
         result = await real(*arguments, **named)
@@ -347,7 +351,7 @@ async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
         seen.append(result)
         return result
 
-    monkeypatch.setattr(graph.candidates, "fetch_candidates", looked_up)
+    monkeypatch.setattr(ingestion, "fetch_candidates", looked_up)
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s1", **owner)
     assert len(seen) == 3
     assert len(await states(memory, owner)) == 2
@@ -389,7 +393,7 @@ async def test_stats_sum_up_what_remembering_came_to(
         "ADK_GRAPH_MEMORY_PRICES": '[["scripted", 1, 2, 0.5]]',
     }.items():
         monkeypatch.setenv(name, value)
-    result = await asyncio.to_thread(CliRunner().invoke, cli.app, ["stats", "--app", owner["app_name"], "--json"])
+    result = await asyncio.to_thread(CliRunner().invoke, app, ["stats", "--app", owner["app_name"], "--json"])
     [entry] = json.loads(result.output)["entries"]
     assert (entry["user_id"], entry["ingests"]) == ("ada", 2)
     assert (entry["report"]["turns"], entry["report"]["usage"]["calls"]) == (2, 2)
@@ -519,7 +523,7 @@ async def test_two_who_turn_out_to_be_one_are_merged(make: Make, owner: dict[str
 async def test_among_many_a_name_is_known_by_its_alias_and_its_like(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (graph.ingest_queue, graph.candidates):
+    for module in (ingest_queue, candidates):
         monkeypatch.setattr(module, "MAX_KNOWN_ENTITIES", 1)
     told = [
         ("Franziska Vogt", "keeps bees", ("Kröte",)),

@@ -19,11 +19,13 @@ from fastapi import FastAPI, Request
 from google.adk.cli.fast_api import get_fast_api_app
 from tests.support.inspector_pages import ParsedPage, unpack_pages
 
-from adk_graph_memory import GraphMemory, SharedMemory, Turn, errors, graph
-from adk_graph_memory.html_pages.filters import SIGNAL_NAMES
-from adk_graph_memory.inspector import LocalAccess, inspector
-from adk_graph_memory.inspector.changes import ACTIONS
-from adk_graph_memory.records import Scope
+from adk_graph_memory import GraphMemory, SharedMemory, Turn, errors
+from adk_graph_memory.graph import ingest_queue
+from adk_graph_memory.memory.pages.renderer import SIGNAL_NAMES
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.servers.inspector.application import inspector
+from adk_graph_memory.servers.inspector.changes import ACTIONS
+from adk_graph_memory.servers.inspector.visits import LocalAccess
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -205,7 +207,7 @@ async def test_the_owner_is_called_by_name_on_every_page_and_in_the_file(
 async def test_all_facts_are_listed_page_by_page(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adk_graph_memory.inspector.pages.PAGE_SIZE", 1)
+    monkeypatch.setattr("adk_graph_memory.servers.inspector.pages.PAGE_SIZE", 1)
     first = await get_page(client, "/facts")
     assert "The user lives in Faro" in first.text and "Porto" not in first.text
     [older] = [address for address in first.list_addresses() if "after=" in address]
@@ -249,7 +251,7 @@ async def test_what_waits_is_listed_with_its_reason_and_read_again(
     await memory.enqueue([Turn("w1", "user", "I like figs.", NOON)], session_id="w", **owner)
     page = await get_page(client, "/sessions")
     assert "Waiting to be read" in page.text
-    [waiting] = await graph.ingest_queue.fetch_pending_ingests(memory.connection, **owner)
+    [waiting] = await ingest_queue.fetch_pending_ingests(memory.connection, **owner)
     assert waiting.reason and waiting.reason in page.text
     memory._language_model._replies.append(make_reply())  # type: ignore[union-attr]
     answer = await client.post("/changes/retry")
@@ -315,9 +317,9 @@ def test_every_signal_has_a_name() -> None:
     import ast
     import inspect
 
-    from adk_graph_memory.retrieval import scorer
+    from adk_graph_memory.retrieval import scoring
 
-    calls = (node for node in ast.walk(ast.parse(inspect.getsource(scorer))) if isinstance(node, ast.Call))
+    calls = (node for node in ast.walk(ast.parse(inspect.getsource(scoring))) if isinstance(node, ast.Call))
     shares = (node.args[1] for node in calls if getattr(node.func, "attr", "") == "_add_share")
     signals = {node.value for node in shares if isinstance(node, ast.Constant)} | {
         "text",

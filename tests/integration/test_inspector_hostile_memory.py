@@ -13,7 +13,7 @@ import pytest
 from tests.support.inspector_pages import ParsedPage, strip_scripts, unpack_pages
 
 from adk_graph_memory import GraphMemory, Statement, Turn
-from adk_graph_memory.inspector import inspector
+from adk_graph_memory.servers.inspector.application import inspector
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 pytestmark = pytest.mark.slow

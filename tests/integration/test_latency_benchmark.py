@@ -12,7 +12,7 @@ from benchmarks.latency.result import Result
 from benchmarks.latency.scale import QUICK, Scale
 from tests.conftest import Server
 
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.schema]
 Measure = Callable[[Settings, Scale], AsyncIterator[Result]]

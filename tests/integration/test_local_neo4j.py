@@ -13,14 +13,22 @@ import neo4j
 import pytest
 from neo4j import exceptions
 
-from adk_graph_memory import environment, errors, settings
-from adk_graph_memory.local_neo4j import LocalNeo4j, find_running_server, jars, server_home, start_server, stop_server
-from adk_graph_memory.local_neo4j.process import find_process
+from adk_graph_memory import errors
+from adk_graph_memory.graph.local_neo4j import jars
+from adk_graph_memory.graph.local_neo4j.persistent import find_running_server, start_server, stop_server
+from adk_graph_memory.graph.local_neo4j.server import (
+    LocalNeo4j,
+    ensure_password,
+    find_process,
+    get_log_path,
+    make_home_arguments,
+)
+from adk_graph_memory.runtime import environment, settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("local_neo4j")]
 
 UP = """
-from adk_graph_memory.local_neo4j import start_server
+from adk_graph_memory.graph.local_neo4j.persistent import start_server
 print(start_server({port}).pid)
 """
 
@@ -65,7 +73,7 @@ def test_no_statement_reads_the_machines_files_or_reaches_out(server: LocalNeo4j
 def test_its_store_is_in_use(server: LocalNeo4j) -> None:
     with pytest.raises(errors.StoreInUse, match=f"The store in {server.home} is in use"):
         LocalNeo4j(home=server.home).start()
-    assert "Started." in server_home.get_log_path(server.home).read_text()
+    assert "Started." in get_log_path(server.home).read_text()
 
 
 def test_its_port_is_taken(server: LocalNeo4j) -> None:
@@ -83,7 +91,7 @@ def test_data_survive_a_kill_and_a_stop(server: LocalNeo4j) -> None:
     assert (server.uri, server.auth) == (uri, auth)
     server.stop()
     assert server.pid is None
-    assert server_home.get_log_path(server.home).read_text().rstrip().endswith("Stopped.")
+    assert get_log_path(server.home).read_text().rstrip().endswith("Stopped.")
     assert server.home.exists()
 
 
@@ -128,9 +136,9 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
         assert stop_server() is True
     assert find_running_server() is None
     assert settings.Settings().uri is None
-    assert find_process(server_home.make_home_arguments(Path(running_now.home))) is None
-    assert server_home.get_log_path(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
-    assert server_home.ensure_password(Path(running_now.home)) == running_now.password
+    assert find_process(make_home_arguments(Path(running_now.home))) is None
+    assert get_log_path(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
+    assert ensure_password(Path(running_now.home)) == running_now.password
 
 
 @pytest.mark.slow

@@ -42,13 +42,14 @@ from adk_graph_memory import (
     Statement,
     Turn,
     errors,
-    graph,
-    graph_vectors,
 )
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
+from adk_graph_memory.graph import ingest_queue
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.memory import vectors as memory_vectors
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_text_response
 
 USER = "ada"
@@ -138,7 +139,7 @@ class App:
         return [text for [text] in rows]
 
     async def ingests(self) -> list[dict[str, Any]]:
-        connection = await graph.prepare_connection(self.memory.connection)
+        connection = await prepare_connection(self.memory.connection)
         return await fetch_ingests(connection, Scope(self.name, USER))
 
     async def assert_traceable(self) -> None:
@@ -293,7 +294,7 @@ async def test_a_question_asked_again_costs_no_embedding(connect: Connect) -> No
 
 @pytest.mark.slow
 async def test_of_all_questions_only_the_latest_are_kept_in_mind(connect: Connect, monkeypatch: Any) -> None:
-    monkeypatch.setattr(graph_vectors, "MAX_CACHED_QUESTIONS", 2)
+    monkeypatch.setattr(memory_vectors, "MAX_CACHED_QUESTIONS", 2)
     embedder = HashEmbedder()
     app = connect(embedder=embedder)
     await app.told("Clara plays the cello.")
@@ -1158,10 +1159,10 @@ async def test_a_call_that_is_cancelled_lets_go_of_its_claim(connect: Connect) -
     assert await app.fact_texts() == ["I keep bees"]
 
 
-async def killed(app: App, turns: list[Turn], lease_seconds: float) -> graph.ingest_queue.LeasedWindows:
+async def killed(app: App, turns: list[Turn], lease_seconds: float) -> ingest_queue.LeasedWindows:
     """What a worker that was killed after its claim leaves behind."""
-    connection = await graph.prepare_connection(app.memory.connection)
-    return await graph.ingest_queue.lease_turns(
+    connection = await prepare_connection(app.memory.connection)
+    return await ingest_queue.lease_turns(
         connection,
         Scope(app.name, USER),
         "s1",

@@ -19,13 +19,15 @@ from google.adk.events import Event
 from google.genai import types
 from neo4j.exceptions import DriverError
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, telemetry
-from adk_graph_memory import recall as recalls
-from adk_graph_memory.graph import planning, restarts
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors
+from adk_graph_memory.graph import planning
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.memory import recall
+from adk_graph_memory.memory import recall as recalls
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime import telemetry
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder
 
 Owner = dict[str, str]
@@ -108,7 +110,7 @@ def messages_counted() -> Iterator[Counter[str]]:
 
 def pause(planner: planning.StatementPlanner) -> None:
     """So long as a server takes to restart, nobody asks it anything."""
-    planner.server.last_answer -= restarts.RESTART_SECONDS
+    planner.server.last_answer -= planning.RESTART_SECONDS
 
 
 async def search(service: Neo4jMemoryService, owner: Owner) -> dict[str, str | None]:
@@ -212,7 +214,7 @@ async def test_both_searches_of_an_agent_share_one_deadline(wired, memory, owner
 
     def note_timeout(seconds: float | None) -> asyncio.Timeout:
         limit = timeout(seconds)
-        if seconds == recalls.HURRIED_SHARE * settings.limits.database_timeout:
+        if seconds == recall.HURRIED_SHARE * settings.limits.database_timeout:
             deadlines.append(limit.when())
         return limit
 
@@ -293,7 +295,7 @@ async def test_while_the_server_plans_an_agent_is_answered_by_words(service, own
     with planning_held(service, monkeypatch):
         for _ in range(2):
             by_words = await search(service, owner)
-        assert set(by_words.values()) == {recalls.STILL_PLANNING}
+        assert set(by_words.values()) == {recall.STILL_PLANNING}
         assert {TOLD[0], TOLD[2]} <= by_words.keys()
         assert not any("secret" in text for text in by_words)
         [line] = [record.getMessage() for record in caplog.records if "by words alone" in record.getMessage()]
@@ -388,6 +390,6 @@ async def test_an_agent_is_answered_by_a_server_that_was_restarted_beneath_it():
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.start)
             by_words = await search(service, owner)
-            assert by_words[TOLD[0]] == recalls.STILL_PLANNING
+            assert by_words[TOLD[0]] == recall.STILL_PLANNING
             await service.memory.connection.planner.wait_until_planned()
             assert set((await search(service, owner)).values()) == {None}

@@ -27,13 +27,16 @@ from google.genai import types
 from neo4j import AsyncGraphDatabase
 from tests.support.ingests import fetch_ingests
 
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
+from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
-from adk_graph_memory.background import ingest_worker, turn_buffer
-from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.graph import migrate
-from adk_graph_memory.records import Passage, Scope
-from adk_graph_memory.settings import Limits, Settings, load_settings
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.graph import schema
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.memory import background
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Passage
+from adk_graph_memory.runtime.settings import Limits, Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_tool_call
 
 PREFIX = "TestHash"
@@ -70,7 +73,7 @@ class World:
             pass
 
     async def ingests(self, user_id: str = "ada") -> list[dict[str, Any]]:
-        connection = await graph.prepare_connection(self.memory.memory.connection)
+        connection = await prepare_connection(self.memory.memory.connection)
         return await fetch_ingests(connection, Scope(self.app_name, user_id))
 
     async def states(self, user_id: str = "ada") -> list[str]:
@@ -78,7 +81,7 @@ class World:
 
     async def words(self, user_id: str = "ada") -> list[str]:
         """All that memory holds or is asked to hold of what was said, in its order, but for "I see."."""
-        connection = await graph.prepare_connection(self.memory.memory.connection)
+        connection = await prepare_connection(self.memory.memory.connection)
         rows = await connection.run_cypher(
             f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
             "RETURN e.text AS text ORDER BY e.timestamp",
@@ -220,15 +223,15 @@ async def test_what_closing_has_no_time_for_stays_pending_and_the_next_process_r
 @pytest.mark.slow
 @pytest.mark.parametrize("patience", [10.0, 0.3], ids=["waited for", "given up by the caller"])
 async def test_closing_queues_what_waits_for_the_schema_to_be_made(world, monkeypatch, patience):
-    migrate_schema = migrate.migrate_schema
+    migrate_schema = schema.migrate_schema
 
-    async def migrate_slowly(connection: graph.Connection) -> None:
+    async def migrate_slowly(connection: Connection) -> None:
         await asyncio.sleep(1)
         await migrate_schema(connection)
 
     await world.memory.prepare()
-    monkeypatch.setattr(migrate.analyzers, "find_missing_indexes", lambda *_: ["an index"])
-    monkeypatch.setattr(migrate, "migrate_schema", migrate_slowly)
+    monkeypatch.setattr(schema, "find_missing_indexes", lambda *_: ["an index"])
+    monkeypatch.setattr(schema, "migrate_schema", migrate_slowly)
     memory = Neo4jMemoryService(settings=world.settings, model="rules", embedder=HashEmbedder())
     runner = world.runner(memory=memory, idle=60, drain=0.1)
     await world.start()
@@ -316,7 +319,7 @@ async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monke
 @pytest.fixture
 def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
     """Between the memory that the plugin fills and the server; the sessions live elsewhere."""
-    monkeypatch.setattr(ingest_worker, "MAX_RETRY_PAUSE", 0.1)
+    monkeypatch.setattr(background, "MAX_RETRY_PAUSE", 0.1)
     world.sessions = InMemorySessionService()
     with Wire(neo4j_server.uri) as wire:
         username, password = neo4j_server.auth
@@ -374,7 +377,7 @@ async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(
 async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its_next_run(
     world, wire, caplog, monkeypatch
 ):
-    monkeypatch.setattr(turn_buffer, "MAX_BUFFERED_SESSIONS", 3)
+    monkeypatch.setattr(background, "MAX_BUFFERED_SESSIONS", 3)
     runner = world.runner(memory=world.cut_off, idle=60, drain=0.2)
     wire.cut()
     with caplog.at_level(logging.ERROR):
@@ -383,7 +386,7 @@ async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its
             await world.say(runner, f"Number {number}.", f"s{number}")
     assert "The buffer is full while the database is away" in caplog.text
     assert len(world.plugins[0]._queue._turn_buffer.list_pending_sessions()) <= 3
-    monkeypatch.setattr(turn_buffer, "MAX_BUFFERED_SESSIONS", 100)
+    monkeypatch.setattr(background, "MAX_BUFFERED_SESSIONS", 100)
     wire.mend()
     for number in range(5):
         await world.say(runner, "Again.", f"s{number}")
@@ -470,7 +473,7 @@ async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, cap
 
 @pytest.mark.slow
 async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_other_out(world, monkeypatch):
-    monkeypatch.setattr(ingest_worker, "MAX_ATTEMPTS", 3)
+    monkeypatch.setattr(background, "MAX_ATTEMPTS", 3)
     asked: list[str] = []
 
     def reply(request: Any) -> str:

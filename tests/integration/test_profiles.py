@@ -14,8 +14,10 @@ from benchmarks.quality import updates
 from benchmarks.quality.dialogue import Conversation
 from pydantic import BaseModel, Field
 
-from adk_graph_memory import GraphMemory, Statement, Turn, errors, prompts
-from adk_graph_memory.records import Profile, count_tokens
+from adk_graph_memory import GraphMemory, Statement, Turn, errors
+from adk_graph_memory.language.text import count_tokens
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.results import Profile
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,18 +16,12 @@ from benchmarks.latency import prune as prune_benchmark
 from google.genai import types
 from tests.integration.test_retention import FUTURE, LATELY, LONG_AGO, PAST, PREFIX, entities, facts, reply, said, turn
 
-from adk_graph_memory import (
-    GraphMemory,
-    Neo4jArtifactService,
-    Neo4jSessionService,
-    PruneReport,
-    Statement,
-    blobs,
-    errors,
-    graph,
-)
-from adk_graph_memory.graph import pruning as graph_pruning
-from adk_graph_memory.records import Scope
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, PruneReport, Statement, errors
+from adk_graph_memory.graph import blobs, erasing
+from adk_graph_memory.graph import erasing as graph_pruning
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 TTLS = ("session_ttl", "event_ttl", "memory_ttl", "revision_ttl", "artifact_ttl", "user_state_ttl")
@@ -57,7 +51,7 @@ class House:
         return {"app_name": self.app_name, "user_id": user_id}
 
     async def rows(self, user_id: str, query: str, **given: Any) -> list[list[Any]]:
-        connection = await graph.prepare_connection(self.sessions._connection)
+        connection = await prepare_connection(self.sessions._connection)
         scope = Scope(self.app_name, user_id).key
         rows = await connection.run_cypher(query.replace("@", PREFIX), {"scope": scope, **given})
         return [row.values() for row in rows]
@@ -252,9 +246,9 @@ async def test_an_interrupted_prune_is_completed_by_the_next(house, monkeypatch,
         "ada", "MATCH (v:@ArtifactVersion {scope: $scope}) SET v.create_time = $at", at=LONG_AGO.timestamp()
     )
     chosen: dict[str, Any] = {"app_name": house.app_name, "older_than": "30d", "only": [kind]}
-    batches, run = 0, graph.Connection.run_statement
+    batches, run = 0, Connection.run_statement
 
-    async def fail_at_third(self: graph.Connection, name: str, *given: Any, **more: Any) -> Any:
+    async def fail_at_third(self: Connection, name: str, *given: Any, **more: Any) -> Any:
         nonlocal batches
         batches += name.startswith(("prune_", "expired_facts", "expire_sessions"))
         if batches == 3:
@@ -262,7 +256,7 @@ async def test_an_interrupted_prune_is_completed_by_the_next(house, monkeypatch,
         return await run(self, name, *given, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(graph.Connection, "run_statement", fail_at_third)
+        patched.setattr(Connection, "run_statement", fail_at_third)
         with pytest.raises(Interrupted):
             await memory.prune(**chosen)
     left = getattr(await memory.prune(**chosen, dry_run=True), kind)
@@ -298,7 +292,7 @@ async def test_an_old_session_that_someone_wakes_meanwhile_stays(house, monkeypa
     owner, memory = house.owner("ada"), house.memory(session_ttl="30d")
     session = await house.sessions.create_session(**owner, session_id="s")
     await house.sessions.append_event(session, said("Old", LONG_AGO))
-    count = graph_pruning.iterate_expired
+    count = erasing.iterate_expired
 
     async def count_and_wake(*given: Any) -> AsyncIterator[Any]:
         async for one in count(*given):

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 from tests.conftest import Server
 
-from adk_graph_memory import GraphMemory, Turn, errors, ray_engine
-from adk_graph_memory.ray_engine import RayOptions
+from adk_graph_memory import GraphMemory, Turn, errors
+from adk_graph_memory.memory.jobs import ray_engine
+from adk_graph_memory.memory.jobs.ray_engine import RayOptions
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [

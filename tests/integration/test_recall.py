@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
-from adk_graph_memory.graph.queries import PARAMETER_MAP
-from adk_graph_memory.graph.retention import RETENTION, make_retention
+from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors
+from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, make_retention
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
-from adk_graph_memory.records import Scope
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 Owner = dict[str, str]

@@ -25,13 +25,15 @@ import pytest
 from typer.testing import CliRunner
 from typing_extensions import override
 
-from adk_graph_memory import GraphMemory, Statement, Turn, cli, errors, graph, reembedding
-from adk_graph_memory.batches import Budget
+from adk_graph_memory import GraphMemory, Statement, Turn, errors
+from adk_graph_memory.cli.application import app
 from adk_graph_memory.cli.output import StatusLine
-from adk_graph_memory.embeddings import EmbedderAdapter
-from adk_graph_memory.graph import vector_slots
+from adk_graph_memory.graph import reembed, vector_slots
 from adk_graph_memory.graph.reembed import TextSelection
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.memory.jobs import reembedding
+from adk_graph_memory.memory.jobs.batches import Budget
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.runtime.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
@@ -256,7 +258,7 @@ async def test_kept_vectors_whose_deletion_was_interrupted_are_deleted_by_the_ne
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(graph.reembed, "empty_slot", stop)
+        patch.setattr(reembed, "empty_slot", stop)
         with pytest.raises(Stopped):
             await db.reembed(Scripted())
     assert (await db.reembed(Scripted())).is_old_deleted
@@ -563,8 +565,8 @@ async def test_it_goes_on_from_every_later_moment_too(
 ) -> None:
     db = await deployed()
 
-    place = reembedding.ReembedJob if moment == "await_running_ingests" else graph.reembed
-    begins_with = graph.reembed.empty_slot  # the slot to be filled is emptied first, before the old one at the end
+    place = reembedding.ReembedJob if moment == "await_running_ingests" else reembed
+    begins_with = reembed.empty_slot  # the slot to be filled is emptied first, before the old one at the end
     calls = iter([begins_with] if moment == "empty_slot" else [])
 
     async def stop(*arguments: Any, **options: Any) -> None:
@@ -593,7 +595,7 @@ async def test_a_poison_text_is_marked_and_the_rest_goes_on(deployed: Deployed) 
     found = await db.vectors("b")
     assert {text for text, vector in found.items() if vector is None} == {"I play the cello."}
     assert (outcome.failed, outcome.left, outcome.is_done) == (4, 0, False)  # a turn and a fact, of two users
-    rows = await graph.reembed.fetch_embedding_failures(db.connection, 10)
+    rows = await reembed.fetch_embedding_failures(db.connection, 10)
     assert {row["text"] for row in rows} == {"I play the cello."}
     assert all("not to my taste" in row["error"] for row in rows)
     found_by_words = await db.service(Scripted()).recall("Who plays the cello?", **ADA)
@@ -607,7 +609,7 @@ async def test_failed_texts_are_tried_again_by_the_same_command(deployed: Deploy
     outcome = await db.reembed(again := Scripted())
     assert outcome.is_done
     assert set(again.texts) == {"ready?", "I play the cello."}
-    assert not await graph.reembed.fetch_embedding_failures(db.connection, 10)
+    assert not await reembed.fetch_embedding_failures(db.connection, 10)
 
 
 # -- what is there to begin with --------------------------------------------------------------------------------
@@ -675,7 +677,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         for name, value in command(db, PIPELINES)[1].items():
             if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_")):
                 monkeypatch.setenv(name, value)
-        return await asyncio.to_thread(CliRunner().invoke, cli.app, ["reembed", *arguments])
+        return await asyncio.to_thread(CliRunner().invoke, app, ["reembed", *arguments])
 
     return invoke
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import AsOf, GraphMemory, Turn, errors
-from adk_graph_memory.importing import ImportOptions, import_source
-from adk_graph_memory.records import Scope, SharedMemory, Statement
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
+from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.turns import Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.guard import GuardCandidate, GuardVerdict
+from adk_graph_memory.records.history import GuardCandidate, GuardVerdict
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -26,8 +26,8 @@ from google.genai import types
 from neo4j import AsyncDriver, AsyncGraphDatabase
 
 from adk_graph_memory import Neo4jSessionService, errors
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings
 
 USER = "ada"
 NOON = 1_800_000_000.0

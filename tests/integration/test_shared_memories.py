@@ -18,17 +18,10 @@ from google.adk.tools import load_memory
 from google.genai import types
 from tests.conftest import Command
 
-from adk_graph_memory import (
-    GraphMemory,
-    Neo4jMemoryService,
-    Neo4jSessionService,
-    SharedMemory,
-    Statement,
-    Turn,
-    errors,
-    graph,
-)
-from adk_graph_memory.records import Scope
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, SharedMemory, Statement, Turn, errors
+from adk_graph_memory.graph import snapshots
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -294,8 +287,8 @@ async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
         await memory.promote(id, **whose, to=NIGHT)
     await memory.remember([kept], **whose, session_id="s")
     assert (await memory.promote(id, **whose, to=NIGHT)).turns == 1
-    connection = await graph.prepare_connection(memory.connection)
-    snapshot = await graph.derivation.fetch_snapshot(connection, Scope(app_name, NIGHT))
+    connection = await prepare_connection(memory.connection)
+    snapshot = await snapshots.fetch_snapshot(connection, Scope(app_name, NIGHT))
     [turn] = [turn for turn in snapshot.turns.values() if "kettle" in turn["text"]]
     assert kept.expires_at and turn["expires_at"] == pytest.approx(kept.expires_at.timestamp())
 

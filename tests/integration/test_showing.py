@@ -13,7 +13,7 @@ import pytest
 from tests.support.inspector_pages import ParsedPage, strip_scripts, unpack_pages
 
 from adk_graph_memory import GraphMemory, Turn, errors
-from adk_graph_memory.html_pages import MemoryView
+from adk_graph_memory.memory.pages.document import MemoryView
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

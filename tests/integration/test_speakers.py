@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import Scope
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

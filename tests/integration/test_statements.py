@@ -15,9 +15,9 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
 from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Statement, Turn, errors
-from adk_graph_memory.guard import GuardVerdict
-from adk_graph_memory.importing import ImportOptions, import_source
-from adk_graph_memory.records import Scope
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
+from adk_graph_memory.records.history import GuardVerdict
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

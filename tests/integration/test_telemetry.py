@@ -23,12 +23,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph, telemetry
+from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
 from adk_graph_memory.adk.plugin import describe_session
-from adk_graph_memory.background.background_loop import BackgroundLoop
-from adk_graph_memory.background.ingest_worker import IngestWorker
-from adk_graph_memory.background.turn_buffer import TurnBuffer
-from adk_graph_memory.records import Scope, Turn
+from adk_graph_memory.graph import ingest_queue
+from adk_graph_memory.memory.background import BackgroundLoop, IngestWorker, TurnBuffer
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 PREFIX = "TestHash"
@@ -512,11 +513,11 @@ async def test_what_waits_of_an_app_is_counted(world: World, seen: Seen) -> None
         turn = Turn(f"t{number}", "user", f"I keep {number} bees.", NOON)
         await memory.enqueue([turn], app_name=world.app_name, user_id=f"user{number}", session_id="s")
     await memory.resume(app_name=world.app_name, user_id="user0")
-    await graph.ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
+    await ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
     [point] = seen.points("adk_graph_memory.ingest.pending")
     assert (point.value, dict(point.attributes)) == (2, {"adk_graph_memory.app_name": world.app_name})
     await memory.resume(app_name=world.app_name)
-    await graph.ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
+    await ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
     assert [point.value for point in seen.points("adk_graph_memory.ingest.pending")] == [0]
 
 

@@ -13,11 +13,13 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import Session
 from google.genai import types
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, graph, prompts
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.plugin import describe_session
-from adk_graph_memory.background.turn_buffer import TurnBuffer
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph import ingest_queue, listings
+from adk_graph_memory.memory.background import TurnBuffer
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 PREFIX = "TestHash"
@@ -116,7 +118,7 @@ async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, 
     assert letter is not None
     await queuing.memory.enqueue(letter.turns, app_name=app_name, user_id="ada", session_id="s")
     reading = make(NOTHING)
-    [pending] = await graph.ingest_queue.fetch_pending_ingests(reading.memory.connection, app_name=app_name)
+    [pending] = await ingest_queue.fetch_pending_ingests(reading.memory.connection, app_name=app_name)
     assert [turn.at.isoformat() for turn in pending.turns] == [LATE.isoformat()]
     await reading.memory.resume(app_name=app_name)
     assert "2024-06-10" in asked(reading)
@@ -168,9 +170,7 @@ async def test_a_fact_s_words_come_back_in_the_offset_in_which_they_were_said(ma
     memory = service.memory
     turn = Turn("t", "user", "I keep bees", LATE)
     await memory.remember([turn], app_name=app_name, user_id="ada", session_id="s")
-    [stored] = await graph.knowledge.fetch_facts(
-        memory.connection, Scope(app_name, "ada"), now=datetime.now(UTC), limit=5
-    )
+    [stored] = await listings.fetch_facts(memory.connection, Scope(app_name, "ada"), now=datetime.now(UTC), limit=5)
     assert (stored.at.isoformat(), stored.sources[0].at.isoformat()) == (LATE.isoformat(), LATE.isoformat())
 
 
@@ -257,7 +257,7 @@ async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make,
 
 async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
-    known = await graph.knowledge.fetch_facts(memory.connection, Scope(app_name, "ada"), now=NOVEMBER, limit=20)
+    known = await listings.fetch_facts(memory.connection, Scope(app_name, "ada"), now=NOVEMBER, limit=20)
     assert {fact.text: (fact.status, fact.holds) for fact in known} == {
         "Ada has worked at Bolt since May 2024": ("holds", True),
         "Ada plans to fly to Lisbon": ("lapsed", False),
@@ -265,7 +265,7 @@ async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so
         "Ada walked in the Alps": ("happened", False),
         "Ada rents the flat": ("holds", True),
     }
-    everything = await graph.knowledge.fetch_facts(
+    everything = await listings.fetch_facts(
         memory.connection, Scope(app_name, "ada"), now=NOVEMBER, past=True, limit=20
     )
     assert {one.text for one in everything} - {fact.text for fact in known} == {"Ada lived in Porto"}

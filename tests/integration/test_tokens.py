@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 from adk_graph_memory import GraphMemory, LightEmbedder, Recollection, Turn
-from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, Projection, QuestionEmbedding, QuestionTokens
-from adk_graph_memory.records import Embedding, Passage, Scope
-from adk_graph_memory.reembedding import reembed_texts
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.memory.jobs.reembedding import reembed_texts
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.models.projection import Projection, QuestionTokens
+from adk_graph_memory.models.tokens import QuestionEmbedding
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Embedding, Passage
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = pytest.mark.slow

@@ -17,25 +17,28 @@ from typing import Any
 import neo4j
 import pytest
 
-from adk_graph_memory import errors, graph
-from adk_graph_memory.graph import analyzers, migrate, vector_slots
+from adk_graph_memory import errors
+from adk_graph_memory.graph import json_map, sessions, vector_slots
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.queries import (
-    LABELS,
-    CypherStatements,
-    fill_identifiers,
-    load_cypher_files,
-    name_index,
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.graph.schema import (
+    compute_checksum,
+    get_schema_version,
+    make_migration_script,
+    migrate_schema,
+    name_text_index,
+    parse_server_line,
+    prepare_connection,
 )
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph.statements import LABELS, CypherStatements, fill_identifiers, load_cypher_files, name_index
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("migrations")]
 
 PREFIXES = (f"T{number}x" for number in itertools.count())
 DIMENSIONS = 8
-NOTHING = graph.sessions.JsonMapDelta()
+NOTHING = json_map.JsonMapDelta()
 
 SCHEMA = [block for blocks in load_cypher_files("migrations").values() for block in blocks]
 ONE_FOR_THE_DATABASE = {"App", "Meta", "Migration"}
@@ -70,9 +73,10 @@ MAY_SCAN = {
 COSTLY = {"AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "CartesianProduct"}
 MIGRATE = """
 import asyncio, os
-from adk_graph_memory import graph
-from adk_graph_memory.settings import Settings
-statements_left, run_cypher = int(os.environ["T_STATEMENTS"]), graph.Connection.run_cypher
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.runtime.settings import Settings
+statements_left, run_cypher = int(os.environ["T_STATEMENTS"]), Connection.run_cypher
 
 async def run_and_die(self, *arguments, **options):
     global statements_left
@@ -81,9 +85,9 @@ async def run_and_die(self, *arguments, **options):
     statements_left -= 1
     return await run_cypher(self, *arguments, **options)
 
-graph.Connection.run_cypher = run_and_die
+Connection.run_cypher = run_and_die
 settings = Settings(uri=os.environ["T_URI"], password=os.environ["T_PASSWORD"], label_prefix=os.environ["T_PREFIX"])
-asyncio.run(graph.prepare_connection(graph.Connection(settings=settings)))
+asyncio.run(prepare_connection(Connection(settings=settings)))
 """
 
 
@@ -133,7 +137,7 @@ async def prepare(server: LocalNeo4j, *slots: str) -> str:
     prefix, (user, password) = next(PREFIXES), server.auth
     settings = Settings(uri=server.uri, username=user, password=password, label_prefix=prefix)
     async with Connection(settings=settings) as connection:
-        await graph.prepare_connection(connection)
+        await prepare_connection(connection)
         for slot in slots:
             await vector_slots.open_slot(connection, slot, "minilm", DIMENSIONS)
     return prefix
@@ -159,7 +163,7 @@ def named_by_schema(prefix: str) -> set[str]:
     settings = Settings(label_prefix=prefix)
     texts = [fill_identifiers(block.text, settings) for block in SCHEMA]
     made = {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
-    return made | {name_index(analyzers.name_text_index(one), settings) for one in settings.analyzers}
+    return made | {name_index(name_text_index(one), settings) for one in settings.analyzers}
 
 
 # -- auto -------------------------------------------------------------------------------------------------------
@@ -167,20 +171,19 @@ def named_by_schema(prefix: str) -> set[str]:
 
 async def test_a_fresh_database_gets_its_version(deployed: Callable[..., Connection], migrated_prefix: str) -> None:
     connection = deployed(label_prefix=migrated_prefix)
-    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
+    assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
 
 
 @pytest.mark.full
 async def test_every_migration_leaves_a_record(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    connection = await graph.prepare_connection(deployed())
+    connection = await prepare_connection(deployed())
     recorded = rows(
         dba, f"MATCH (m:{prefix}Migration) RETURN m.name AS name, m.checksum AS checksum ORDER BY m.version"
     )
     assert recorded == [
-        {"name": name, "checksum": migrate.compute_checksum(blocks)}
-        for name, blocks in load_cypher_files("migrations").items()
+        {"name": name, "checksum": compute_checksum(blocks)} for name, blocks in load_cypher_files("migrations").items()
     ]
     assert recorded[-1]["checksum"] == (await vector_slots.fetch_schema_state(connection)).checksum
 
@@ -188,7 +191,7 @@ async def test_every_migration_leaves_a_record(
 async def test_every_constraint_and_index_is_there_and_online(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await graph.prepare_connection(deployed())
+    await prepare_connection(deployed())
     schema = schema_of(dba, prefix)
     assert {row["name"] for row in schema["INDEXES"]} == named_by_schema(prefix)
     assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
@@ -221,8 +224,8 @@ async def test_migrating_again_changes_nothing(
         return [nodes, [{k: v for k, v in row.items() if k not in read} for kind in schema for row in schema[kind]]]
 
     before = everything()
-    await graph.prepare_connection(deployed(label_prefix=migrated_prefix))
-    await migrate.migrate_schema(deployed(label_prefix=migrated_prefix))
+    await prepare_connection(deployed(label_prefix=migrated_prefix))
+    await migrate_schema(deployed(label_prefix=migrated_prefix))
     assert everything() == before
 
 
@@ -230,7 +233,7 @@ async def test_migrating_again_changes_nothing(
 async def test_many_connections_migrate_at_once(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await asyncio.gather(*(graph.prepare_connection(deployed()) for _ in range(6)))
+    await asyncio.gather(*(prepare_connection(deployed()) for _ in range(6)))
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
@@ -260,8 +263,8 @@ async def test_a_process_that_dies_halfway_leaves_what_the_next_one_completes(
     killed = start_migrating(server, prefix, statements)
     assert (killed.communicate(timeout=120), killed.returncode) == ((None, ""), 9)
     assert 0 < len(schema_of(dba, prefix)["INDEXES"]) < len(named_by_schema(prefix))
-    connection = await graph.prepare_connection(deployed())
-    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
+    connection = await prepare_connection(deployed())
+    assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
@@ -273,7 +276,7 @@ async def test_an_index_that_a_dead_server_left_of_a_constraint_gives_way_to_it(
     for name, label, key in (("meta_key", "Meta", "key"), ("app_key", "App", "app_name")):
         index = name_index(name, Settings(label_prefix=prefix))
         dba.run(f"CREATE INDEX `{index}` FOR (n:{prefix}{label}) ON (n.{key})").consume()
-    await graph.prepare_connection(deployed())
+    await prepare_connection(deployed())
     made = [row["name"] for row in schema_of(dba, prefix)["CONSTRAINTS"]]
     assert {name_index(name, Settings(label_prefix=prefix)) for name in ("meta_key", "app_key")} < set(made)
 
@@ -292,7 +295,7 @@ async def test_a_constraint_that_another_process_makes_meanwhile_stays(
         return await run_cypher(connection, text, *arguments, **options)
 
     monkeypatch.setattr(Connection, "run_cypher", race)
-    await graph.prepare_connection(deployed())
+    await prepare_connection(deployed())
     assert len(schema_of(dba, prefix)["CONSTRAINTS"]) == len(raced) > 10
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
@@ -303,7 +306,7 @@ async def test_an_index_of_another_label_stays_though_its_name_is_needed(
     index = name_index("app_key", Settings(label_prefix=prefix))
     dba.run(f"CREATE INDEX `{index}` FOR (n:{prefix}Other) ON (n.app_name)").consume()
     with pytest.raises(errors.QueryFailed, match=index):
-        await graph.prepare_connection(deployed())
+        await prepare_connection(deployed())
     assert [row["labelsOrTypes"] for row in rows(dba, "SHOW INDEXES YIELD *") if row["name"] == index] == [
         [f"{prefix}Other"]
     ]
@@ -320,7 +323,7 @@ def count(dba: neo4j.Session, prefix: str) -> dict[str, int]:
 
 async def test_check_refuses_a_fresh_database_and_names_the_command(deployed: Callable[..., Connection]) -> None:
     with pytest.raises(errors.SchemaMissing, match="adk-graph-memory migrate") as raised:
-        await graph.prepare_connection(deployed(schema="check"))
+        await prepare_connection(deployed(schema="check"))
     assert all(name in str(raised.value) for name in load_cypher_files("migrations"))
 
 
@@ -329,37 +332,37 @@ async def test_only_auto_changes_the_schema(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, mode: str
 ) -> None:
     try:
-        await graph.prepare_connection(deployed(schema=mode))
+        await prepare_connection(deployed(schema=mode))
     except errors.SchemaMissing:
         assert mode == "check"
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
 
 
 async def test_check_accepts_what_auto_made(deployed: Callable[..., Connection], migrated_prefix: str) -> None:
-    await graph.prepare_connection(deployed(label_prefix=migrated_prefix, schema="check"))
+    await prepare_connection(deployed(label_prefix=migrated_prefix, schema="check"))
 
 
 async def test_check_accepts_what_a_dba_made_of_the_printed_script(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
-    connection = await graph.prepare_connection(deployed(schema="check"))
-    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
+    run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
+    connection = await prepare_connection(deployed(schema="check"))
+    assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
 
 @pytest.mark.full
 async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str) -> None:
     for _ in range(2):
-        run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
+        run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
 @pytest.mark.full
 async def test_a_dbas_records_equal_ours(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
-    run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
+    run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
     other = next(PREFIXES)
-    await graph.prepare_connection(deployed(label_prefix=other))
+    await prepare_connection(deployed(label_prefix=other))
     query = "MATCH (m:{}Migration) RETURN m.version AS version, m.name AS name, m.checksum AS checksum ORDER BY version"
     assert rows(dba, query.format(prefix)) == rows(dba, query.format(other))
 
@@ -382,19 +385,19 @@ def run_as_cypher_shell(dba: neo4j.Session, script: str) -> None:
 async def test_a_newer_schema_is_left_alone(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    newer = migrate.get_schema_version() + 1
+    newer = get_schema_version() + 1
     dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: {newer}}})").consume()
     for mode in ("auto", "check"):
         with pytest.raises(errors.SchemaTooNew, match=f"{newer}.*upgrade"):
-            await graph.prepare_connection(deployed(schema=mode))
+            await prepare_connection(deployed(schema=mode))
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
 
 
 UNKNOWN_SCHEMAS = [
     pytest.param({"version": 9}, id="nine-migrations"),
     pytest.param({"version": 1}, id="first-of-nine"),
-    pytest.param({"version": migrate.get_schema_version()}, id="without-a-checksum"),
-    pytest.param({"version": migrate.get_schema_version(), "checksum": "of another file"}, id="another-file"),
+    pytest.param({"version": get_schema_version()}, id="without-a-checksum"),
+    pytest.param({"version": get_schema_version(), "checksum": "of another file"}, id="another-file"),
 ]
 
 
@@ -409,20 +412,20 @@ async def test_the_schema_of_another_checkout_is_left_alone(
     before = fetch_meta()
     for mode in ("auto", "check"):
         with pytest.raises(errors.SchemaUnknown, match=rf"(?s)schema {state['version']}.*LABEL_PREFIX"):
-            await graph.prepare_connection(deployed(schema=mode))
+            await prepare_connection(deployed(schema=mode))
     assert (schema_of(dba, prefix), fetch_meta()) == ({"CONSTRAINTS": [], "INDEXES": []}, before)
     with pytest.raises(errors.SchemaUnknown):
-        await migrate.migrate_schema(deployed())
+        await migrate_schema(deployed())
 
-    run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
+    run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
     assert (fetch_meta(), count(dba, prefix)["Migration"]) == (before, 0)
     with pytest.raises(errors.SchemaUnknown):
-        await graph.prepare_connection(deployed(schema="check"))
+        await prepare_connection(deployed(schema="check"))
 
 
 async def test_off_asks_nothing(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
     dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
-    await graph.prepare_connection(deployed(schema="off"))
+    await prepare_connection(deployed(schema="off"))
 
 
 # -- somebody else's data ---------------------------------------------------------------------------------------
@@ -437,7 +440,7 @@ def foreign(dba: neo4j.Session, prefix: str) -> str:
 
 async def test_labels_that_are_taken_are_named(deployed: Callable[..., Connection], foreign: str) -> None:
     with pytest.raises(errors.LabelConflict) as raised:
-        await graph.prepare_connection(deployed())
+        await prepare_connection(deployed())
     assert raised.value.labels == f"{foreign}Session, {foreign}Event, {foreign}Entity"
     assert "LABEL_PREFIX" in str(raised.value)
 
@@ -455,7 +458,7 @@ async def test_a_refused_database_stays_as_it_was(
     deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
 ) -> None:
     with pytest.raises(errors.LabelConflict):
-        await graph.prepare_connection(deployed())
+        await prepare_connection(deployed())
     assert schema_of(dba, foreign) == {"CONSTRAINTS": [], "INDEXES": []}
     assert count(dba, foreign) == {"Meta": 0, "Migration": 0}
 
@@ -465,18 +468,18 @@ async def test_somebody_elses_meta_nodes_count_as_taken(
 ) -> None:
     dba.run(f"UNWIND [1, 2] AS _ CREATE (:{prefix}Meta {{key: 'title'}})").consume()
     with pytest.raises(errors.LabelConflict, match=f"{prefix}Meta"):
-        await graph.prepare_connection(deployed())
+        await prepare_connection(deployed())
 
 
 async def test_taken_labels_may_be_shared_on_purpose(deployed: Callable[..., Connection], foreign: str) -> None:
-    connection = await graph.prepare_connection(deployed(shared_database=True))
-    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
+    connection = await prepare_connection(deployed(shared_database=True))
+    assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
 
 
 async def test_a_label_prefix_keeps_clear_of_taken_labels(
     deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
 ) -> None:
-    await graph.prepare_connection(deployed(label_prefix=f"{foreign}Adk"))
+    await prepare_connection(deployed(label_prefix=f"{foreign}Adk"))
     assert rows(dba, f"MATCH (s:{foreign}Session) RETURN count(s) AS n") == [{"n": 1}]
 
 
@@ -484,7 +487,7 @@ async def test_a_migrated_database_is_not_asked_again(
     deployed: Callable[..., Connection], dba: neo4j.Session, migrated_prefix: str
 ) -> None:
     dba.run(f"CREATE (:{migrated_prefix}Session)").consume()
-    await graph.prepare_connection(deployed(label_prefix=migrated_prefix))
+    await prepare_connection(deployed(label_prefix=migrated_prefix))
 
 
 @pytest.mark.parametrize(("one", "other"), [("Left", "Right"), pytest.param("Same", "SAME", marks=pytest.mark.full)])
@@ -493,13 +496,13 @@ async def test_two_label_prefixes_do_not_see_each_other(
 ) -> None:
     left, right = deployed(label_prefix=one), deployed(label_prefix=other)
     scope = Scope("app", "ada")
-    for connection in (await graph.prepare_connection(left), await graph.prepare_connection(right)):
-        await graph.sessions.store_session(
+    for connection in (await prepare_connection(left), await prepare_connection(right)):
+        await sessions.store_session(
             connection, scope, id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
         )
-    await graph.sessions.remove_session(left, scope, id="s", now=2.0)
-    assert await graph.sessions.fetch_session(left, scope, id="s", now=2.0) is None
-    assert await graph.sessions.fetch_session(right, scope, id="s", now=2.0) is not None
+    await sessions.remove_session(left, scope, id="s", now=2.0)
+    assert await sessions.fetch_session(left, scope, id="s", now=2.0) is None
+    assert await sessions.fetch_session(right, scope, id="s", now=2.0) is not None
     assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_schema(other)
 
 
@@ -509,9 +512,9 @@ async def test_a_name_that_another_graph_has_is_told(
     name = f"adk_event_memory_key_OF_{prefix}"
     dba.run(f"CREATE CONSTRAINT {name} FOR (n:Other{prefix}) REQUIRE n.key IS UNIQUE").consume()
     with pytest.raises(errors.IndexNameTaken, match=rf"(?s)'{name}', for label Other{prefix},.*LABEL_PREFIX"):
-        await graph.prepare_connection(deployed())
+        await prepare_connection(deployed())
     dba.run(f"DROP CONSTRAINT {name}").consume()
-    await graph.prepare_connection(deployed())
+    await prepare_connection(deployed())
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
 
@@ -521,7 +524,7 @@ async def test_a_name_that_another_graph_has_is_told(
 async def test_the_first_slot_filled_is_live(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    connection = await graph.prepare_connection(deployed())
+    connection = await prepare_connection(deployed())
     assert (await vector_slots.fetch_schema_state(connection)).live_slot is None
     first = await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
     vectors = [row for row in schema_of(dba, prefix)["INDEXES"] if row["type"] == "VECTOR"]
@@ -547,7 +550,7 @@ def prepared_prefix(server: LocalNeo4j) -> str:
 
 @pytest.fixture
 def statements(server: LocalNeo4j, prepared_prefix: str) -> CypherStatements:
-    line = migrate.parse_server_line(f"Neo4j/{server.version}")
+    line = parse_server_line(f"Neo4j/{server.version}")
     return CypherStatements.from_settings(Settings(label_prefix=prepared_prefix), line)
 
 

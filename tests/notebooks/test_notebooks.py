@@ -15,7 +15,7 @@ import pytest
 from matplotlib import image
 from nbclient import NotebookClient
 
-from adk_graph_memory import demo
+from adk_graph_memory.cli.demo.conversation import load_conversation
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ def test_a_conversation_of_one_s_own_may_look_as_the_notebook_says(tmp_path: Pat
     [example] = re.findall(r"```json\n(.+?)```", text, re.DOTALL)
     path = tmp_path / "rex.json"
     path.write_text(example, "utf-8")
-    conversation = demo.load_conversation(path)
+    conversation = load_conversation(path)
     event_ids = [event.id for session in conversation.sessions for event in session.make_events()]
     assert [question.evidence for question in conversation.questions] == [event_ids[:1]]
 

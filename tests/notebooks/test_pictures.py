@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from notebooks.pictures import compute_interval, draw_changes, draw_graph, draw_hits, draw_timeline, select_facts
 from notebooks.pictures.look import BLUE, PALE, RED, TYPE_COLORS, tint
 
-from adk_graph_memory.records import StoredEntity, StoredFact
+from adk_graph_memory.records.results import StoredEntity, StoredFact
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,13 @@ from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
 from google.genai import types
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, graph
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.graph.queries import LABELS
-from adk_graph_memory.records import Passage, Scope
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.statements import LABELS
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Passage
 from adk_graph_memory.testing import HashEmbedder
 
 USER = "ada: é"
@@ -62,7 +64,7 @@ async def digest_users(memory: GraphMemory, *scopes: Scope, without: Sequence[st
 
     Nodes are told apart by nothing but their labels and properties, so two graphs with equal digests are equal.
     """
-    connection = await graph.prepare_connection(memory.connection)
+    connection = await prepare_connection(memory.connection)
     prefix = connection.settings.label_prefix
     given = {"scopes": [scope.key for scope in scopes], "labels": [f"{prefix}{label}" for label in LABELS]}
     nodes = await connection.run_cypher(
@@ -122,7 +124,7 @@ CREATE (e)-[:NEXT]->(next)
 
 async def fill_birds(memory: GraphMemory, scope: Scope, turns: int) -> None:
     """A user of one session: half of the turns are remembered, each of them with a fact."""
-    connection = await graph.prepare_connection(memory.connection)
+    connection = await prepare_connection(memory.connection)
     await memory.vectors.embed_passages([Passage("bird")])  # from now on slot a is live
     prefix = connection.settings.label_prefix
     start = (

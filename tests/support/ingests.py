@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adk_graph_memory.graph import Connection
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.records.scopes import Scope
 
 
 async def fetch_ingests(connection: Connection, scope: Scope) -> list[dict[str, Any]]:

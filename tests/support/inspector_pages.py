@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from adk_graph_memory.html_pages import MemoryView
+from adk_graph_memory.memory.pages.document import MemoryView
 
 _TAGS = """
 a b blockquote body button caption code dd details dialog div dl dt form h1 h2 h3 head header html input label

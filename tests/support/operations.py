@@ -21,14 +21,15 @@ from google.adk.runners import Runner
 from google.genai import types
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, Turn
+from adk_graph_memory.adk.importing import importer
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
-from adk_graph_memory.embeddings import EmbedderAdapter
-from adk_graph_memory.graph import Connection, forgetting
-from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.importing import ImportOptions, import_source, importer
-from adk_graph_memory.records import Scope
-from adk_graph_memory.reembedding import reembed_texts
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.graph import erasing
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.memory.jobs.reembedding import reembed_texts
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 USER = "ada"
@@ -81,7 +82,7 @@ class World:
 
 
 async def forget_user(world: World) -> None:
-    forgetting.MAX_ERASED_NODES, forgetting.ERASED_AT_ONCE = 0, BATCH
+    erasing.MAX_ERASED_NODES, erasing.ERASED_AT_ONCE = 0, BATCH
     await world.memory.forget_user(**world.owner, sessions=True, artifacts=True)
 
 

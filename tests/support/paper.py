@@ -12,13 +12,18 @@ from benchmarks.quality.reader import make_reader
 from benchmarks.quality.truth import Fact, Portion
 from google.adk.models.base_llm import BaseLlm
 
-from adk_graph_memory import Limits, Turn, consolidation, extraction
-from adk_graph_memory.consolidation import Comparison, JudgeDecisions
+from adk_graph_memory import Limits, Turn
+from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
+from adk_graph_memory.consolidation.decisions import JudgeDecisions
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.consolidation.judge import Judge
-from adk_graph_memory.consolidation.readings import recall_decisions
-from adk_graph_memory.records import Candidates, Extraction, KnownEntity, KnownFact
-from adk_graph_memory.records.derived_memory import DerivedMemory
+from adk_graph_memory.consolidation.readings import recall_decisions, record_reading
+from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.extraction.extractor import ModelExtractor
+from adk_graph_memory.extraction.vocabulary import Vocabulary
+from adk_graph_memory.records.extractions import Extraction
+from adk_graph_memory.records.facts import Candidates, KnownEntity, KnownFact
+from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading, rename_turns
 
 Compare = Callable[[Mapping[int, str | None] | None], Comparison]
@@ -30,8 +35,8 @@ class Reader:
 
     def __init__(self, model: BaseLlm, functional_predicates: Collection[str] = ()) -> None:
         self.functional_predicates = functional_predicates
-        vocabulary = extraction.Vocabulary(functional_predicates=frozenset(functional_predicates))
-        self._extractor = extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary)
+        vocabulary = Vocabulary(functional_predicates=frozenset(functional_predicates))
+        self._extractor = ModelExtractor(model, limits=Limits(), vocabulary=vocabulary)
         self._judge = Judge(model, Limits())
 
     async def extract(self, number: int, turns: Sequence[Turn], memory: DerivedMemory) -> Extraction:
@@ -104,7 +109,7 @@ async def read_portions(reader: Reader, portions: Sequence[Portion]) -> list[Rea
     readings = list[Reading]()
     for number, portion in enumerate(portions):
         if portion.turns:
-            memory = consolidation.replay_readings(readings)
+            memory = replay_readings(readings)
             readings.append(await _read_portion(reader, number, portion, memory))
     return readings
 
@@ -115,15 +120,13 @@ async def _read_portion(reader: Reader, number: int, portion: Portion, memory: D
     read = rename_turns(await reader.extract(number, turns, memory), memory_ids)
     read = replace(read, authors=tuple(sorted({(turn.author, turn.role) for turn in turns})))
     predicates = reader.functional_predicates
-    candidates = _list_candidates(memory, consolidation.GraphLookup(read, predicates))
+    candidates = _list_candidates(memory, GraphLookup(read, predicates))
 
     def compare(doubt_answers: Mapping[int, str | None] | None) -> Comparison:
-        return consolidation.compare_extraction(
-            read, candidates, functional_predicates=predicates, doubt_answers=doubt_answers
-        )
+        return compare_extraction(read, candidates, functional_predicates=predicates, doubt_answers=doubt_answers)
 
     comparison, decisions = await reader.decide(number, compare, memory)
-    return consolidation.record_reading(
+    return record_reading(
         read,
         comparison,
         decisions,
@@ -151,7 +154,7 @@ def list_known_entities(memory: DerivedMemory) -> tuple[KnownEntity, ...]:
     )
 
 
-def _list_candidates(memory: DerivedMemory, wanted: consolidation.GraphLookup) -> Candidates:
+def _list_candidates(memory: DerivedMemory, wanted: GraphLookup) -> Candidates:
     """All that is known; facts of the same two entities count as alike."""
     known = list_known_entities(memory)
     facts = tuple(fact.known for fact in memory.facts.values())

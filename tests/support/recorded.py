@@ -14,14 +14,14 @@ from tests.support import paper
 
 from adk_graph_memory import Limits, Turn
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.consolidation.lost_words import collect_words
-from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
-from adk_graph_memory.extraction import ModelExtractor
+from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, Recording
+from adk_graph_memory.consolidation.restriction import collect_words
+from adk_graph_memory.extraction.extractor import ModelExtractor
 from adk_graph_memory.extraction.grounding import QuoteLocator
-from adk_graph_memory.records import Extraction, digest, fold_text
-from adk_graph_memory.records.aliases import select_said_aliases
-from adk_graph_memory.records.dates import format_weekday_time
-from adk_graph_memory.records.derived_memory import DerivedMemory
+from adk_graph_memory.language.dates import format_weekday_time
+from adk_graph_memory.language.text import digest, fold_text
+from adk_graph_memory.records.extractions import Extraction, select_said_aliases
+from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.testing import ScriptedLlm
 

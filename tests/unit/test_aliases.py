@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adk_graph_memory.extraction.reply import parse_reply
-from adk_graph_memory.extraction.reply_schema import ExtractionReply
-from adk_graph_memory.records import Turn
-from adk_graph_memory.records.aliases import select_said_aliases
+from adk_graph_memory.extraction.reply import ExtractionReply, parse_reply
+from adk_graph_memory.records.extractions import select_said_aliases
+from adk_graph_memory.records.turns import Turn
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

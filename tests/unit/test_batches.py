@@ -7,8 +7,17 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from adk_graph_memory.batches import BatchJob, BatchOutcome, Budget, FailureRules, JobResult, map_pages, run_jobs
-from adk_graph_memory.records import IngestReport, Usage
+from adk_graph_memory.memory.jobs.batches import (
+    BatchJob,
+    BatchOutcome,
+    Budget,
+    FailureRules,
+    JobResult,
+    map_pages,
+    run_jobs,
+)
+from adk_graph_memory.records.extractions import Usage
+from adk_graph_memory.records.results import IngestReport
 
 PRICES = (("bard", 1.0, 10.0, 0.0),)
 

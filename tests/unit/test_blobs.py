@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.blobs import BlobStore, delete_contents
+from adk_graph_memory.graph.blobs import BlobStore, delete_contents
 
 EARLIER, LATER = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1)
 CONTENT = b"a picture" * 50_000
@@ -42,7 +42,7 @@ async def test_what_is_put_can_be_read_listed_and_deleted(store: BlobStore) -> N
 
 
 async def test_all_pages_are_listed(store: BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adk_graph_memory.blobs._PAGE_SIZE", 2)
+    monkeypatch.setattr("adk_graph_memory.graph.blobs._PAGE_SIZE", 2)
     for number in range(5):
         await store.put_blob("owner", str(number), b"x")
     assert [id for _, id in await list_all(store, LATER)] == ["0", "1", "2", "3", "4"]

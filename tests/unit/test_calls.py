@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adk_graph_memory import calls
+from adk_graph_memory.runtime import concurrency
 
 
 class Coded(Exception):
@@ -34,21 +34,21 @@ class Coded(Exception):
     ids=repr,
 )
 def test_what_may_do_better_later_passes(error: Exception) -> None:
-    assert calls.is_transient(error)
+    assert concurrency.is_transient(error)
 
 
 @pytest.mark.parametrize("error", [Coded(code=400), Coded(status_code=401), ValueError("no"), KeyError("x")], ids=repr)
 def test_what_will_not_do_better_does_not_pass(error: Exception) -> None:
-    assert not calls.is_transient(error)
+    assert not concurrency.is_transient(error)
 
 
 def test_the_other_http_library_counts_as_one() -> None:
     httpx2 = pytest.importorskip("httpx2")
-    assert calls.is_transient(httpx2.ConnectError("no route"))
+    assert concurrency.is_transient(httpx2.ConnectError("no route"))
 
 
 def test_each_pause_is_about_twice_the_last() -> None:
-    pauses = list(itertools.islice(calls.generate_backoff_delays(1.0), 5))
+    pauses = list(itertools.islice(concurrency.generate_backoff_delays(1.0), 5))
     assert all(0.5 * 2**n <= pause <= 1.5 * 2**n for n, pause in enumerate(pauses))
 
 
@@ -56,7 +56,7 @@ class Crowd:
     """Everybody inside a throttle, counted."""
 
     def __init__(self, at_once: int) -> None:
-        self.throttle, self.inside, self.most, self.been = calls.Throttle(at_once), 0, 0, 0
+        self.throttle, self.inside, self.most, self.been = concurrency.Throttle(at_once), 0, 0, 0
         self._lock = threading.Lock()
 
     async def enter(self, name: Any = None) -> Any:
@@ -129,5 +129,5 @@ async def test_a_call_that_fails_leaves_its_place() -> None:
 
 
 def test_whoever_allows_as_many_shares_the_throttle() -> None:
-    assert calls.get_shared_throttle(7) is calls.get_shared_throttle(7)
-    assert calls.get_shared_throttle(7) is not calls.get_shared_throttle(8)
+    assert concurrency.get_shared_throttle(7) is concurrency.get_shared_throttle(7)
+    assert concurrency.get_shared_throttle(7) is not concurrency.get_shared_throttle(8)

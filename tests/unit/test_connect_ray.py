@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.ray_engine import connect_ray
+from adk_graph_memory.memory.jobs.ray_engine import connect_ray
 
 
 def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

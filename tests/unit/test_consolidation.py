@@ -12,22 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory import consolidation
 from adk_graph_memory.consolidation import fact_rules, judge
+from adk_graph_memory.consolidation.comparison import GraphLookup, compare_extraction
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
-from adk_graph_memory.records import (
-    Candidates,
-    ExtractedEntity,
-    ExtractedFact,
-    Extraction,
-    KnownEntity,
-    KnownFact,
-    Ruling,
-    Source,
-    Statement,
-    WritePlan,
-    digest,
-)
+from adk_graph_memory.consolidation.fact_rules import plan_statement
+from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
+from adk_graph_memory.records.facts import Candidates, KnownEntity, KnownFact, Ruling, WritePlan
+from adk_graph_memory.records.turns import Statement
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ADA = ExtractedEntity(1, "Ada", "person")
@@ -42,8 +35,8 @@ def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more:
 
 
 def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> WritePlan:
-    draft = consolidation.compare_extraction(extraction, candidates, functional_predicates={"lives_in"})
-    return consolidation.reconcile_claims(draft)
+    draft = compare_extraction(extraction, candidates, functional_predicates={"lives_in"})
+    return reconcile_claims(draft)
 
 
 def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> WritePlan:
@@ -112,11 +105,9 @@ def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, 
 def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
     [before] = resolved(fact("Ada kept bees", valid_to=NOON - timedelta(days=400))).facts
     edited = Candidates(facts=(KnownFact("f1", before.proposition, ()),))
-    draft = consolidation.compare_extraction(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
+    draft = compare_extraction(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
     ids = {tenet.claim.proposition.text: id for id, tenet in draft.claim_groups.items()}
-    plan = consolidation.reconcile_claims(
-        replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),))
-    )
+    plan = reconcile_claims(replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),)))
     assert [fact.proposition.text for fact in plan.facts] == ["Ada sells honey"]
     assert plan.dependencies == ()
 
@@ -233,13 +224,11 @@ def test_an_alias_that_two_entities_bear_decides_nothing() -> None:
 def test_whom_the_number_of_a_known_entity_means_is_open_where_the_name_does_not_say_it() -> None:
     known = KnownEntity("k1", "Inés", "person")
     sister = ExtractedEntity(1, "my sister", "person", known_key="k1", quotes=("my sister called",))
-    draft = consolidation.compare_extraction(Extraction((sister,)), Candidates(entities=(known,)))
+    draft = compare_extraction(Extraction((sister,)), Candidates(entities=(known,)))
     assert [(doubt.candidate_keys, doubt.quotes) for doubt in draft.resolution.doubts] == [
         (("k1",), ("my sister called",))
     ]
-    comparison = consolidation.compare_extraction(
-        Extraction((sister,)), Candidates(entities=(known,)), doubt_answers={1: "k1"}
-    )
+    comparison = compare_extraction(Extraction((sister,)), Candidates(entities=(known,)), doubt_answers={1: "k1"})
     [planned] = comparison.resolution.planned_entities
     assert (planned.key, planned.name, planned.aliases, dict(comparison.drop_counts)) == (
         "k1",
@@ -272,7 +261,7 @@ def test_mentions_go_to_the_keys() -> None:
 
 def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
     extraction = Extraction((replace(ADA, aliases=("Countess",)),))
-    assert set(consolidation.GraphLookup(extraction).entity_keys) == {
+    assert set(GraphLookup(extraction).entity_keys) == {
         make_entity_key("Ada"),
         make_entity_key("Countess"),
     }
@@ -282,7 +271,7 @@ def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
 
 
 def test_a_statement_is_its_own_source() -> None:
-    planned_fact = consolidation.plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
+    planned_fact = plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
     proposition = planned_fact.proposition
     assert planned_fact.is_direct
     assert (proposition.text, proposition.speaker, proposition.at, planned_fact.metadata) == (
@@ -295,11 +284,11 @@ def test_a_statement_is_its_own_source() -> None:
 
 def test_the_same_statement_is_the_same_fact() -> None:
     statement, other = Statement("Ada keeps bees", NOON), Statement("ada  KEEPS bees", NOON + timedelta(days=1))
-    assert consolidation.plan_statement(statement).id == consolidation.plan_statement(other).id
+    assert plan_statement(statement).id == plan_statement(other).id
 
 
 def test_statements_with_ids_are_told_apart_by_them() -> None:
-    ids = {consolidation.plan_statement(Statement("Ada keeps bees", NOON, id=id)).id for id in ("a", "b", None)}
+    ids = {plan_statement(Statement("Ada keeps bees", NOON, id=id)).id for id in ("a", "b", None)}
     assert len(ids) == 3
 
 
@@ -347,10 +336,10 @@ def count_calls(work: Callable[[], object]) -> int:
 @pytest.mark.parametrize("kind", ["said again", "denied", "known", "wrong numbers"])
 def test_what_is_decided_of_many_facts_grows_with_their_number(kind: str) -> None:
     def decide(count: int) -> WritePlan:
-        draft = consolidation.compare_extraction(*many(kind, count))
+        draft = compare_extraction(*many(kind, count))
         ids, keys = judge._list_prompt_ids(draft)
         judge._make_question_fields(draft, ids, keys)
-        return consolidation.reconcile_claims(draft)
+        return reconcile_claims(draft)
 
     decide(5)  # what is computed once
     few, more = count_calls(lambda: decide(50)), count_calls(lambda: decide(500))

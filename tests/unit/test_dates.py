@@ -6,17 +6,16 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from adk_graph_memory.extraction.validity_interval import parse_validity_interval
+from adk_graph_memory.extraction.reply import parse_validity_interval
 from adk_graph_memory.language.date_finder import find_dates
-from adk_graph_memory.records import Proposition
-from adk_graph_memory.records.dates import (
+from adk_graph_memory.language.dates import (
     Precision,
     format_english_date,
     format_english_period,
     format_iso_date,
     infer_precision,
 )
-from adk_graph_memory.records.fact_validity import FactStatus, FactValidity
+from adk_graph_memory.records.facts import FactStatus, FactValidity, Proposition
 
 SAO_PAULO = timezone(timedelta(hours=-3))
 SAID = datetime(2024, 6, 10, 23, 30, tzinfo=SAO_PAULO)

@@ -10,21 +10,14 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from adk_graph_memory import consolidation
 from adk_graph_memory.consolidation import judge
+from adk_graph_memory.consolidation.comparison import Comparison, compare_extraction
+from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.judge import ConsolidationReply
-from adk_graph_memory.records import (
-    Candidates,
-    ExtractedEntity,
-    ExtractedFact,
-    Extraction,
-    FactLink,
-    KnownEntity,
-    KnownFact,
-    Source,
-    WritePlan,
-)
-from adk_graph_memory.settings import Limits
+from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
+from adk_graph_memory.records.facts import Candidates, FactLink, KnownEntity, KnownFact, WritePlan
+from adk_graph_memory.runtime.settings import Limits
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -40,16 +33,14 @@ def fact(text: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
 
 def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> WritePlan:
     """What becomes of a new fact and a known one once a model has said this of them: 0 is the new one, 1 the known."""
-    [before] = consolidation.reconcile_claims(
-        consolidation.compare_extraction(Extraction(PEOPLE, (known,)), Candidates())
-    ).facts
+    [before] = reconcile_claims(compare_extraction(Extraction(PEOPLE, (known,)), Candidates())).facts
     held = KnownFact(before.id, before.proposition, before.sources)
-    draft = consolidation.compare_extraction(
+    draft = compare_extraction(
         Extraction(PEOPLE, (new,)), Candidates(facts=(held,), similar_ids={new.text: (held.id,)}, recent_ids=(held.id,))
     )
     question_ids = [*(question.claim_id for question in draft.open_questions), before.proposition.signature]
     reply = ConsolidationReply.model_validate({"ops": [{"fact": 0, "targets": [1], **op}]})
-    return consolidation.reconcile_claims(draft, judge.parse_decisions(reply, draft, question_ids, []))
+    return reconcile_claims(draft, judge.parse_decisions(reply, draft, question_ids, []))
 
 
 BEES = fact("Ada keeps bees")
@@ -83,10 +74,8 @@ def test_one_amount_in_two_spellings_is_one(subtests: pytest.Subtests) -> None:
 def compare_values(known: str, new: str, predicate: str) -> list[str]:
     """The states of two facts of a predicate that has one value at a time, without a judge."""
     facts = fact(known, predicate=predicate), fact(new, NOON + DAY, predicate=predicate)
-    compared = consolidation.compare_extraction(
-        Extraction(PEOPLE, facts), Candidates(), functional_predicates={predicate}
-    )
-    return sorted(one.standing.state for one in consolidation.reconcile_claims(compared).facts)
+    compared = compare_extraction(Extraction(PEOPLE, facts), Candidates(), functional_predicates={predicate})
+    return sorted(one.standing.state for one in reconcile_claims(compared).facts)
 
 
 def test_a_telephone_number_is_a_value_whatever_the_words_where_a_predicate_names_one() -> None:
@@ -268,20 +257,18 @@ def test_facts_that_share_words_or_somebody_may_be_one(subtests: pytest.Subtests
 
 
 def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
-    [before] = consolidation.reconcile_claims(
-        consolidation.compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates())
-    ).facts
+    [before] = reconcile_claims(compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates())).facts
     held = KnownFact(before.id, before.proposition, before.sources)
     tea = fact("Ada likes tea", NOON + DAY, predicate="likes")
-    draft = consolidation.compare_extraction(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
-    decision = consolidation.Decision(draft.open_questions[0].claim_id, "REINFORCE", (before.proposition.signature,))
-    plan = consolidation.reconcile_claims(draft, consolidation.JudgeDecisions((decision,)))
+    draft = compare_extraction(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
+    decision = Decision(draft.open_questions[0].claim_id, "REINFORCE", (before.proposition.signature,))
+    plan = reconcile_claims(draft, JudgeDecisions((decision,)))
     assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
 
 
 def hold(*facts: ExtractedFact) -> tuple[KnownFact, ...]:
     """The facts as a graph holds them."""
-    plan = consolidation.reconcile_claims(consolidation.compare_extraction(Extraction(PEOPLE, facts), Candidates()))
+    plan = reconcile_claims(compare_extraction(Extraction(PEOPLE, facts), Candidates()))
     return tuple(KnownFact(one.id, one.proposition, one.sources) for one in plan.facts)
 
 
@@ -290,11 +277,11 @@ def decide(
 ) -> WritePlan:
     """What becomes of facts once a model has said this of them: 0 is the new one, from 1 on the known ones."""
     candidates = Candidates(facts=known, links=links, recent_ids=tuple(held.id for held in known))
-    draft = consolidation.compare_extraction(Extraction(PEOPLE, (new,)), candidates)
+    draft = compare_extraction(Extraction(PEOPLE, (new,)), candidates)
     asked = [question.claim_id for question in draft.open_questions]
     asked += [held.proposition.signature for held in known]
     parsed = ConsolidationReply.model_validate(reply)
-    return consolidation.reconcile_claims(draft, judge.parse_decisions(parsed, draft, asked, []))
+    return reconcile_claims(draft, judge.parse_decisions(parsed, draft, asked, []))
 
 
 TEA = fact("Ada drinks tea", NOON + 2 * DAY, predicate="drinks")
@@ -335,7 +322,7 @@ def test_what_its_speaker_corrects_in_one_breath_was_never_so(subtests: pytest.S
                 "Ada drives a van", NOON + DAY, predicate="drives", ref=2, replaces=(1,), is_correction=correction
             )
             extraction = Extraction(PEOPLE, (slip, news))
-            plan = consolidation.reconcile_claims(consolidation.compare_extraction(extraction, Candidates()))
+            plan = reconcile_claims(compare_extraction(extraction, Candidates()))
             assert {one.proposition.text: one.standing.state for one in plan.facts} == {
                 slip.text: state,
                 news.text: "current",
@@ -349,17 +336,15 @@ def test_what_a_model_decided_before_stands_when_the_words_come_again(subtests: 
             link = FactLink(later.id, ended.id, op, "She said so.")
             again = fact("Ada drives a van", NOON + 3 * DAY, predicate="drives")
             candidates = Candidates(facts=(ended, later), links=(link,))
-            plan = consolidation.reconcile_claims(
-                consolidation.compare_extraction(Extraction(PEOPLE, (again,)), candidates)
-            )
+            plan = reconcile_claims(compare_extraction(Extraction(PEOPLE, (again,)), candidates))
             assert {one.id: one.standing.state for one in plan.facts} == {later.id: "current", ended.id: state}
 
 
 def test_of_two_that_are_said_to_end_each_other_the_later_stands() -> None:
     one, other = fact("Ada keeps bees", ref=1, replaces=(2,)), fact("Ada keeps geese", NOON + DAY, ref=2, replaces=(1,))
     for facts in ((one, other), (other, one)):
-        draft = consolidation.compare_extraction(Extraction(PEOPLE, facts), Candidates())
-        plan = consolidation.reconcile_claims(draft)
+        draft = compare_extraction(Extraction(PEOPLE, facts), Candidates())
+        plan = reconcile_claims(draft)
         assert {fact.proposition.text: fact.standing.state for fact in plan.facts} == {
             "Ada keeps bees": "superseded",
             "Ada keeps geese": "current",
@@ -442,7 +427,7 @@ def test_what_was_said_before_a_plan_does_not_end_it() -> None:
 # --- what the judge is shown --------------------------------------------------------------------------------
 
 
-def shown(draft: consolidation.Comparison) -> list[dict[str, Any]]:
+def shown(draft: Comparison) -> list[dict[str, Any]]:
     question_ids = [question.claim_id for question in draft.open_questions]
     return [json.loads(line) for line in judge._make_question_fields(draft, question_ids, [])["new"].splitlines()]
 
@@ -451,7 +436,7 @@ def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_r
     first = fact("Ada keeps wasps", speaker="tom", ref=7)
     second = fact("Ada keeps geese", NOON + timedelta(minutes=1), ref=8, replaces=(7,))
     third = fact("Ada keeps ants", NOON + timedelta(minutes=2), ref=9)
-    lines = shown(consolidation.compare_extraction(Extraction(PEOPLE, (third, second, first)), Candidates()))
+    lines = shown(compare_extraction(Extraction(PEOPLE, (third, second, first)), Candidates()))
     assert [(line["text"], line["speaker"], line.get("replaces")) for line in lines] == [
         ("Ada keeps wasps", "tom", None),
         ("Ada keeps geese", "ada", [0]),
@@ -462,7 +447,7 @@ def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_r
 def test_an_end_is_shown_as_the_last_day_month_or_year_before_it() -> None:
     end = datetime(2027, 1, 1, tzinfo=UTC)
     until = fact("Ada keeps bees until the end of 2026", valid_to=end, valid_to_precision="year")
-    [line] = shown(consolidation.compare_extraction(Extraction(PEOPLE, (until,)), Candidates()))
+    [line] = shown(compare_extraction(Extraction(PEOPLE, (until,)), Candidates()))
     assert line["valid_to"] == "2026"
 
 
@@ -470,7 +455,7 @@ async def test_two_halves_have_the_decisions_and_the_calls_of_both() -> None:
     known = hold(*(fact(f"Ada eats dish {number}") for number in range(2)))
     new = tuple(fact(f"Ada eats meal {number}", NOON + DAY, ref=10 + number) for number in range(2))
     similar_ids = {one.text: (held.id,) for one, held in zip(new, known, strict=True)}
-    draft = consolidation.compare_extraction(Extraction(PEOPLE, new), Candidates(facts=known, similar_ids=similar_ids))
+    draft = compare_extraction(Extraction(PEOPLE, new), Candidates(facts=known, similar_ids=similar_ids))
     cut_off = make_text_response('{"op')
     cut_off.finish_reason = types.FinishReason.MAX_TOKENS
     reply = json.dumps({"ops": [{"fact": 0, "op": "ALREADY_KNOWN", "targets": [1]}]})
@@ -482,9 +467,7 @@ async def test_two_halves_have_the_decisions_and_the_calls_of_both() -> None:
 
 def test_a_name_in_doubt_is_shown_with_the_words_that_name_it() -> None:
     brother = ExtractedEntity(1, "my brother", "person", known_key="k", quotes=("my brother is here",))
-    draft = consolidation.compare_extraction(
-        Extraction((brother,)), Candidates(entities=(KnownEntity("k", "Tom", "person"),))
-    )
+    draft = compare_extraction(Extraction((brother,)), Candidates(entities=(KnownEntity("k", "Tom", "person"),)))
     line = judge._make_question_fields(draft, [], ["k"])["names"]
     assert json.loads(line.rpartition(", perhaps")[0])["quotes"] == ["my brother is here"]
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from google.adk.cli import cli_tools_click
 
-from adk_graph_memory.local_neo4j import persistent_server
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph.local_neo4j import persistent
+from adk_graph_memory.runtime.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,9 +22,9 @@ def services() -> Any:
 
 def test_the_container_has_as_much_memory_as_the_local_server(services: Any) -> None:
     environment = services["neo4j"]["environment"]
-    assert environment["NEO4J_server_memory_pagecache_size"] == persistent_server.PAGE_CACHE
+    assert environment["NEO4J_server_memory_pagecache_size"] == persistent.PAGE_CACHE
     for kind in ("initial", "max"):
-        assert environment[f"NEO4J_server_memory_heap_{kind}__size"] == persistent_server.HEAP
+        assert environment[f"NEO4J_server_memory_heap_{kind}__size"] == persistent.HEAP
 
 
 def test_the_agents_container_runs_a_command_that_adk_knows(

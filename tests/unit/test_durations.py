@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.durations import parse_duration
-from adk_graph_memory.settings import load_settings
+from adk_graph_memory.language.dates import parse_duration
+from adk_graph_memory.runtime.settings import load_settings
 
 DAY = 86_400.0
 

@@ -19,10 +19,11 @@ from huggingface_hub import errors as huggingface_errors
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import GraphMemory, errors
-from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, QuestionEmbedding
-from adk_graph_memory.embeddings.local import DEFAULT_MODEL, find_packaged_model
-from adk_graph_memory.records import Embedding, Passage
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.local import DEFAULT_MODEL, LocalEmbedder, find_packaged_model
+from adk_graph_memory.models.tokens import QuestionEmbedding
+from adk_graph_memory.records.turns import Embedding, Passage
+from adk_graph_memory.runtime.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder
 
 
@@ -361,7 +362,7 @@ def test_a_loading_that_the_end_of_the_process_interrupts_is_no_failure(
 
     adapter, reports = vectors(Broken()), list[errors.GraphMemoryError]()
     threads = SimpleNamespace(main_thread=lambda: SimpleNamespace(is_alive=lambda: is_running))
-    monkeypatch.setattr("adk_graph_memory.embeddings.adapter.threading", threads)
+    monkeypatch.setattr("adk_graph_memory.models.embedder.threading", threads)
     adapter.start_loading()
     assert adapter._loading_future is not None and adapter._loading_future.exception() is error
     adapter.report_loading_failure(reports.append)

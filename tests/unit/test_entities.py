@@ -14,16 +14,10 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation import entity_groups
 from adk_graph_memory.consolidation.entity_resolution import answer_doubts, make_entity_key, resolve_entities
-from adk_graph_memory.consolidation.name_matching import NameMatch, match_names, parse_name
+from adk_graph_memory.consolidation.names import NameMatch, match_names, parse_name
 from adk_graph_memory.extraction.extractor import join_extractions
-from adk_graph_memory.records import (
-    EntityDoubt,
-    EntityResolution,
-    ExtractedEntity,
-    Extraction,
-    KnownEntity,
-    PlannedEntity,
-)
+from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
+from adk_graph_memory.records.facts import EntityDoubt, EntityResolution, KnownEntity, PlannedEntity
 
 
 def person(ref: int, name: str, about: str = "", *, window: int = 0, type: str = "person") -> ExtractedEntity:

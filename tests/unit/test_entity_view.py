@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.html_pages.entity_view import make_graph_elements
-from adk_graph_memory.records import StoredEntity, StoredFact
+from adk_graph_memory.memory.pages.renderer import make_graph_elements
 from adk_graph_memory.records.inspection import InspectedEntity
+from adk_graph_memory.records.results import StoredEntity, StoredFact
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

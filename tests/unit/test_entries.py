@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.adk import memory_codec, session_codec
 from adk_graph_memory.adk.index_service import make_index_entry
-from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.index_retrieval import IndexHit
-from adk_graph_memory.language import zones
-from adk_graph_memory.records import Recollection
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.language import dates
+from adk_graph_memory.records.results import Recollection
+from adk_graph_memory.retrieval.own_index.results import IndexHit
 
 ENTRY = MemoryEntry(content=types.Content(parts=[types.Part(text="I keep goats.")]))
 
@@ -139,10 +139,10 @@ def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
 def test_a_state_s_zone_that_there_is_not_is_warned_of_once_and_loses_nothing(
     named: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    zones._warn_unknown_zone.cache_clear()
+    dates._warn_unknown_zone.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert zones.read_state_zone({"user:timezone": named}) is None
-        assert zones.read_state_zone({"user:timezone": named}) is None
+        assert dates.read_state_zone({"user:timezone": named}) is None
+        assert dates.read_state_zone({"user:timezone": named}) is None
     assert len(caplog.records) == 1
     assert "user:timezone" in caplog.text
 

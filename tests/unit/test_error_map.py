@@ -11,7 +11,7 @@ from neo4j import exceptions
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.runtime.settings import Limits, Settings
 
 SECRET = "correct-horse"
 DRIVER_ERRORS = [

@@ -13,10 +13,16 @@ from google.genai import types
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adk_graph_memory import Limits, extraction, prompts
+from adk_graph_memory import Limits
 from adk_graph_memory.extraction import grounding
+from adk_graph_memory.extraction.extractor import ModelExtractor
 from adk_graph_memory.extraction.grounding import FoldedTurn, QuoteLocator, fold_quote
-from adk_graph_memory.records import KnownEntity, Source, Turn, count_tokens, fold_text
+from adk_graph_memory.extraction.pieces import split_into_windows
+from adk_graph_memory.language.text import count_tokens, fold_text
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.extractions import Source
+from adk_graph_memory.records.facts import KnownEntity
+from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -217,33 +223,33 @@ def turns(count: int, words: int = 10) -> list[Turn]:
 
 
 def test_a_short_session_is_one_window() -> None:
-    [window] = extraction.split_into_windows(turns(200), size=16_000)
+    [window] = split_into_windows(turns(200), size=16_000)
     assert len(window) == 200
 
 
 def test_no_turns_make_no_window() -> None:
-    assert extraction.split_into_windows([], size=500) == []
+    assert split_into_windows([], size=500) == []
 
 
 @given(count=st.integers(1, 60), words=st.integers(1, 400))
 def test_every_turn_is_in_exactly_one_window(count: int, words: int) -> None:
     given_turns = turns(count, words)
-    windows = extraction.split_into_windows(given_turns, size=500)
+    windows = split_into_windows(given_turns, size=500)
     assert [turn for window in windows for turn in window] == given_turns
     assert all(len(window) == 1 or sum(count_tokens(turn.text) for turn in window) <= 500 for window in windows)
 
 
 def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
-    windows = extraction.split_into_windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
+    windows = split_into_windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
     assert [len(window) for window in windows] == [1, 1, 1]
 
 
 # --- a model's reply ----------------------------------------------------------------------------------------
 
 
-def extractor(*replies: Any, tokens: int = 16_000) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
+def extractor(*replies: Any, tokens: int = 16_000) -> tuple[ModelExtractor, ScriptedLlm]:
     model = ScriptedLlm.from_replies(*replies)
-    return extraction.ModelExtractor(model, limits=Limits(window_tokens=tokens, model_retries=0)), model
+    return ModelExtractor(model, limits=Limits(window_tokens=tokens, model_retries=0)), model
 
 
 def reply(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:

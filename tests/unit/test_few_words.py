@@ -9,8 +9,7 @@ import pytest
 
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.detection import detect_language, detect_languages, load_stop_words
-from adk_graph_memory.retrieval import query_parts
-from adk_graph_memory.retrieval.question import parse_question
+from adk_graph_memory.retrieval.question import MAX_QUESTION_WORDS, make_part_queries, parse_question, split_query_parts
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -105,7 +104,7 @@ def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_t
     plain = [f"then somebody met {word} by chance" for word in letters]
     named = ["yesterday Clara found 1234 tins", "an extraordinarilylongnamed thing happened"]
     text = ". ".join([*plain[:300], *named, *plain[300:], "How are my bees?"])
-    parts = query_parts.split_query_parts(text, "en")
+    parts = split_query_parts(text, "en")
     words = [term for part in parts for term in part.terms]
     assert {"Clara", "1234", "extraordinarilylongnamed", "bees"} <= set(words)
     assert [part.boost for part in parts if "bees" in part.terms] == [2.0]
@@ -126,9 +125,9 @@ def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_t
 )
 def test_a_message_has_no_more_words_than_a_question_and_few_queries(text: str) -> None:
     parsed_question = parse_question(text, (), NOW, ("en", "zh"))
-    assert 0 < len(parsed_question.terms) <= query_parts.MAX_QUESTION_WORDS
-    assert len(query_parts.make_part_queries(parsed_question.query_parts, "abc", ("text", "words"))) <= 28
-    assert len(parsed_question.asking_terms) <= query_parts.MAX_QUESTION_WORDS
+    assert 0 < len(parsed_question.terms) <= MAX_QUESTION_WORDS
+    assert len(make_part_queries(parsed_question.query_parts, "abc", ("text", "words"))) <= 28
+    assert len(parsed_question.asking_terms) <= MAX_QUESTION_WORDS
 
 
 CHINESE = ["今天天气很好我们去公园散步看见很多人在那里放风筝", "王小明来了", "晚上回家吃饭看电视然后睡觉"]
@@ -138,11 +137,9 @@ KOREAN = ["나는 오늘 아침에 공원에서 산책을 했다 ", "Zanzibar �
 @pytest.mark.parametrize(("said", "name"), [(CHINESE, "小明"), (KOREAN, "Zanzibar")], ids=["Chinese", "Korean"])
 def test_a_name_in_the_middle_of_a_message_without_spaces_is_searched_for(said: list[str], name: str) -> None:
     before, named, after = said
-    terms = [
-        term for part in query_parts.split_query_parts(before * 30 + named + after * 30, "zh") for term in part.terms
-    ]
+    terms = [term for part in split_query_parts(before * 30 + named + after * 30, "zh") for term in part.terms]
     assert name in terms
-    assert len(terms) == len(set(terms)) <= query_parts.MAX_QUESTION_WORDS
+    assert len(terms) == len(set(terms)) <= MAX_QUESTION_WORDS
 
 
 def test_what_a_message_asks_stands_at_its_end() -> None:
@@ -158,7 +155,7 @@ def test_what_a_message_asks_stands_at_its_end() -> None:
 
 def test_a_question_is_searched_at_once_and_as_it_is() -> None:
     parsed_question = parse_question("Who is it? Where do my bees sleep?", (), NOW, ("en",))
-    assert query_parts.make_part_queries(parsed_question.query_parts, "abc", ["text"]) == lucene.make_lucene_queries(
+    assert make_part_queries(parsed_question.query_parts, "abc", ["text"]) == lucene.make_lucene_queries(
         "abc", parsed_question.asking_terms, ["text"]
     )
     assert parsed_question.first_person_text == "Who is it? Where do my bees sleep?"

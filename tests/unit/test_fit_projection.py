@@ -12,7 +12,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from adk_graph_memory.embeddings import Projection
+from adk_graph_memory.models.projection import Projection
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.embeddings import EmbedderAdapter, LightEmbedder, LocalEmbedder
-from adk_graph_memory.language.fluency import score_fluency
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter, score_fluency
+from adk_graph_memory.models.light import LightEmbedder
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.runtime.settings import Settings
 
 
 class Pieces:

@@ -13,10 +13,12 @@ from neo4j_graphrag.embeddings import GeminiEmbedder as PlainEmbedder
 from tests.support.fake_gemini import HANG, FakeGemini, embedded, refused, vector
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder
-from adk_graph_memory.embeddings.gemini import EMPTY_PLACEHOLDER, MAX_REQUEST_CHARACTERS, MAX_REQUEST_TEXTS
-from adk_graph_memory.records import Passage, Usage
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.gemini import EMPTY_PLACEHOLDER, MAX_REQUEST_CHARACTERS, MAX_REQUEST_TEXTS, GeminiEmbedder
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.records.extractions import Usage
+from adk_graph_memory.records.turns import Passage
+from adk_graph_memory.runtime.settings import Limits, Settings
 
 SIZE = 8
 MODELS = ("gemini-embedding-001", "gemini-embedding-2")
@@ -165,7 +167,7 @@ class PauseClock:
 def test_trying_again_has_an_end(
     gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch, method: str, seconds: float
 ) -> None:
-    monkeypatch.setattr("adk_graph_memory.embeddings.gemini.time", clock := PauseClock())
+    monkeypatch.setattr("adk_graph_memory.models.gemini.time", clock := PauseClock())
     gemini.script = [refused(429, "RESOURCE_EXHAUSTED", "too many")] * 1000
     gemini_embedder = embedder(timeout=60, retry_time=600)
     gemini_embedder.retry_pause = 1.0

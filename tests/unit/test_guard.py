@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.extraction.name_finder import PatternNameFinder
-from adk_graph_memory.guard import RULES, GuardCandidate, GuardVerdict, Screening, apply_rules, choose_guard
-from adk_graph_memory.records import Scope, Turn
-from adk_graph_memory.redaction import secrets
+from adk_graph_memory.extraction.names import PatternNameFinder
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.memory import redaction
+from adk_graph_memory.memory.guard import RULES, Screening, apply_rules, choose_guard
+from adk_graph_memory.records.history import GuardCandidate, GuardVerdict
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Turn
 
 ANA_AND_BEN = (("ana", "Ana Sousa"), ("ben",))
 
@@ -124,9 +126,9 @@ def test_a_text_made_to_be_searched_for_ever_is_searched_once_through(word: str,
 
 async def test_all_facts_of_a_turn_cost_one_search_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: Counter[str] = Counter()
-    search = secrets.search_in_chunks
+    search = redaction.search_in_chunks
     count = lambda pattern, text: searched.update([text]) or search(pattern, text)  # noqa: E731
-    monkeypatch.setattr(secrets, "search_in_chunks", count)
+    monkeypatch.setattr(redaction, "search_in_chunks", count)
     turns = [
         Turn(f"t{n}", "user", f"I keep bee {n} in the garden. " * 50, datetime(2026, 5, 4, tzinfo=UTC))
         for n in range(3)

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from adk_graph_memory.graph import lucene
-from adk_graph_memory.graph.word_parts import extract_word_parts
-from adk_graph_memory.language.identifiers import find_identifiers
-from adk_graph_memory.retrieval import query_parts
-from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
+from adk_graph_memory.graph.lucene import extract_word_parts
+from adk_graph_memory.language.quantities import find_identifiers
+from adk_graph_memory.retrieval.question import ParsedQuestion, make_part_queries, parse_question
 
 FIELDS = ("text", "words")
 
@@ -52,7 +51,7 @@ def test_an_identifier_is_also_searched_for_in_other_spellings(question: str, te
 def test_a_question_without_identifiers_is_searched_for_by_its_words_alone(question: str) -> None:
     parsed = parse(question)
     expected = lucene.make_lucene_query("scope", lucene.extract_terms(question, parsed.stop_word_language), FIELDS)
-    assert query_parts.make_part_queries(parsed.query_parts, "scope", FIELDS) == [expected]
+    assert make_part_queries(parsed.query_parts, "scope", FIELDS) == [expected]
 
 
 @pytest.mark.parametrize(

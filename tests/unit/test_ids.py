@@ -10,9 +10,9 @@ import pytest
 from google.adk.errors.input_validation_error import InputValidationError
 
 from adk_graph_memory import Statement, Turn, errors
-from adk_graph_memory.adk import artifact_codec
+from adk_graph_memory.adk import artifact_service
 from adk_graph_memory.graph.export_lines import decode_node
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import check_session_id
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -37,9 +37,9 @@ def test_a_key_that_is_too_long_is_refused(make: Callable[[], Any]) -> None:
 
 
 def test_a_name_and_its_session_s_id_count_together() -> None:
-    assert artifact_codec.make_artifact_name("home", "ada", EMOJI, "s").name == EMOJI
+    assert artifact_service.make_artifact_name("home", "ada", EMOJI, "s").name == EMOJI
     with pytest.raises(InputValidationError, match="8,192 bytes"):
-        artifact_codec.make_artifact_name("home", "ada", EMOJI, EMOJI)
+        artifact_service.make_artifact_name("home", "ada", EMOJI, EMOJI)
 
 
 def test_what_is_just_short_enough_is_accepted() -> None:

@@ -12,14 +12,16 @@ import pytest
 from tests.support.import_sources import make_bank_export, make_mem0_export
 
 from adk_graph_memory import errors
-from adk_graph_memory.importing import ImportOptions, ImportReceipt, exports, import_source
-from adk_graph_memory.importing.exports import MemoryExport
-from adk_graph_memory.importing.source_records import SkippedRow, SourceMemory
+from adk_graph_memory.adk.importing import json_exports
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
+from adk_graph_memory.adk.importing.json_exports import MemoryExport
+from adk_graph_memory.adk.importing.records import SourceMemory
+from adk_graph_memory.records.reports import ImportReceipt, SkippedRow
 
 ROW = {"id": "1", "memory": "Likes tea", "user_id": "ana"}
 
 
-def read_export(path: Path, format: exports.ExportFormat = exports.MEM0) -> list[SourceMemory | SkippedRow]:
+def read_export(path: Path, format: json_exports.ExportFormat = json_exports.MEM0) -> list[SourceMemory | SkippedRow]:
     async def collect() -> list[SourceMemory | SkippedRow]:
         return [row async for row in MemoryExport(path, format).iterate_memories()]
 
@@ -160,7 +162,7 @@ def test_the_two_spellings_of_memory_bank_mean_the_same(path: Path) -> None:
         "display_name": "Rex",
     }
     path.write_text(json.dumps({"memories": [rest, python]}), encoding="utf-8")
-    one, other = (row for row in read_export(path, exports.MEMORY_BANK) if isinstance(row, SourceMemory))
+    one, other = (row for row in read_export(path, json_exports.MEMORY_BANK) if isinstance(row, SourceMemory))
     assert (one.text, one.at, one.metadata, one.user_id) == (other.text, other.at, other.metadata, other.user_id)
     assert (one.app_name, one.user_id) == ("home", "ana")
 
@@ -169,7 +171,7 @@ def test_a_profile_without_a_fact_stays_behind(path: Path) -> None:
     profile = {"name": "1", "scope": {"user": "ana"}, "memoryType": "STRUCTURED_PROFILE", "structuredContent": {}}
     fact = {"fact": "Likes tea.", "scope": {"user": "ana", "team": "red"}}
     path.write_text(json.dumps([profile, fact]), encoding="utf-8")
-    skipped, kept = read_export(path, exports.MEMORY_BANK)
+    skipped, kept = read_export(path, json_exports.MEMORY_BANK)
     assert isinstance(skipped, SkippedRow) and skipped.kind == "without a fact"
     assert isinstance(kept, SourceMemory)
     assert (kept.user_id, kept.metadata["scope"]) == ("ana", {"team": "red"})

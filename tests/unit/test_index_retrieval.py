@@ -13,9 +13,8 @@ from neo4j.graph import Graph, Node
 from neo4j.time import DateTime
 from neo4j.vector import Vector
 
-from adk_graph_memory.index_retrieval import IndexHit
-from adk_graph_memory.index_retrieval.result_format import make_hit, make_plain
-from adk_graph_memory.index_retrieval.search_text import choose_stop_words, make_search_text
+from adk_graph_memory.retrieval.own_index.fulltext import choose_stop_words, make_search_text
+from adk_graph_memory.retrieval.own_index.results import IndexHit, make_hit, make_plain
 
 
 def make_node(**properties: Any) -> Node:

@@ -20,16 +20,16 @@ PACKAGE = ROOT / "src" / "adk_graph_memory"
 READS = """
 import json
 import adk_graph_memory
-from adk_graph_memory import prompts
-from adk_graph_memory.graph import migrate, queries
-from adk_graph_memory.local_neo4j import jars
-from adk_graph_memory.settings import Settings
-statements = queries.CypherStatements(Settings(), "2026")
+from adk_graph_memory.graph import schema, statements
+from adk_graph_memory.graph.local_neo4j import jars
+from adk_graph_memory.models import prompts
+from adk_graph_memory.runtime.settings import Settings
+blocks = statements.CypherStatements(Settings(), "2026")
 print(json.dumps({
     "package": adk_graph_memory.__file__,
     "prompt": prompts.load_prompt("extract").text,
-    "statement": statements["append_events"],
-    "version": migrate.get_schema_version(),
+    "statement": blocks["append_events"],
+    "version": schema.get_schema_version(),
     "jars": len(jars.load_locked_jars(jars.resolve_version("2026"))),
 }))
 """

@@ -18,11 +18,12 @@ import pytest
 from huggingface_hub.errors import OfflineModeIsEnabled
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import EmbedderAdapter, LightEmbedder, LocalEmbedder, TokenEncoder
-from adk_graph_memory.embeddings.light import FILES
-from adk_graph_memory.embeddings.onnx_model import ONNX_FILE
-from adk_graph_memory.records import Passage
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.light import FILES, ONNX_FILE, LightEmbedder
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.models.tokens import TokenEncoder
+from adk_graph_memory.records.turns import Passage
+from adk_graph_memory.runtime.settings import Settings
 
 pytestmark = pytest.mark.xdist_group("light")  # one worker loads both models for all
 
@@ -271,9 +272,9 @@ WITHOUT_TORCH = """
 import asyncio, json, sys
 for name in ("torch", "transformers", "sentence_transformers", *sys.argv[1:]):
     sys.modules[name] = None
-from adk_graph_memory.embeddings import EmbedderAdapter
-from adk_graph_memory.records import Passage
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.records.turns import Passage
+from adk_graph_memory.runtime.settings import Settings
 
 async def main():
     adapter = EmbedderAdapter(None, Settings())

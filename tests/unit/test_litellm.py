@@ -9,8 +9,9 @@ import pytest
 from pydantic import BaseModel
 from tests.support.fake_server import serve_json
 
-from adk_graph_memory import Limits, errors, llm
-from adk_graph_memory.records import Usage
+from adk_graph_memory import Limits, errors
+from adk_graph_memory.models import llm
+from adk_graph_memory.records.extractions import Usage
 
 pytestmark = pytest.mark.slow
 

@@ -12,12 +12,14 @@ import pytest
 from google.adk.models import registry
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
+from google.adk.models.registry import LLMRegistry
 from google.genai import types
 from pydantic import BaseModel, model_validator
 
-from adk_graph_memory import Limits, errors, llm
-from adk_graph_memory.extraction.reply_schema import ExtractionReply
-from adk_graph_memory.records import Usage
+from adk_graph_memory import Limits, errors
+from adk_graph_memory.extraction.reply import ExtractionReply
+from adk_graph_memory.models import llm
+from adk_graph_memory.records.extractions import Usage
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 
@@ -294,7 +296,7 @@ def test_an_unknown_model_is_named_with_what_it_needs(name: str, remedy: str, mo
     for pattern, entry in known.items():
         if isinstance(entry, type) and entry.__module__ in sys.modules and sys.modules[entry.__module__] is None:
             registry._llm_registry_dict[pattern] = entry.__module__, entry.__name__  # as before its first use
-    llm.LLMRegistry.resolve.cache_clear()
+    LLMRegistry.resolve.cache_clear()
     try:
         with pytest.raises(errors.ConfigurationError) as raised:
             llm.resolve_model(name)

@@ -11,8 +11,9 @@ import pytest
 from pydantic import BaseModel
 from tests.support.fake_gemini import HANG, FakeGemini, Scripted, generated, refused
 
-from adk_graph_memory import Limits, errors, llm
-from adk_graph_memory.records import Usage
+from adk_graph_memory import Limits, errors
+from adk_graph_memory.models import llm
+from adk_graph_memory.records.extractions import Usage
 
 
 class Answer(BaseModel):

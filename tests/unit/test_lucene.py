@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.graph import lucene, word_parts
+from adk_graph_memory.graph import lucene
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_term_is_found_in_the_question_whatever_it_is(question: str) -> None:
 
 @given(st.text())
 def test_what_is_indexed_beside_a_text_are_parts_of_its_words(text: str) -> None:
-    beside = word_parts.extract_word_parts(text)
+    beside = lucene.extract_word_parts(text)
     assert beside is None or beside.strip()
 
 

@@ -10,7 +10,7 @@ from agent_framework import Content, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.maf.message_codec import decode_message, encode_message
+from adk_graph_memory.maf.history_provider import decode_message, encode_message
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
 
 TEXTS = st.lists(st.sampled_from(["yes", "no", "why?"]), max_size=8)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.name_lookup import choose_named, list_named
-from adk_graph_memory.records import StoredEntity
+from adk_graph_memory.language.spelling import choose_named, list_named
+from adk_graph_memory.records.results import StoredEntity
 
 NAMES = {
     "k1": ("Anton Reiß", "Anton"),

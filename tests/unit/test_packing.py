@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.records import Recollection, count_tokens
-from adk_graph_memory.retrieval import pack_recollections
+from adk_graph_memory.language.text import count_tokens
+from adk_graph_memory.records.results import Recollection
+from adk_graph_memory.retrieval.packing import pack_recollections
 
 
 def memory(id: str, text: str = "", **more: Any) -> Recollection:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import graph, reembedding
-from adk_graph_memory.embeddings import EmbedderAdapter
+from adk_graph_memory.graph import reembed
 from adk_graph_memory.graph.reembed import TextPage, UnembeddedText
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.memory.jobs import reembedding
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 
 
@@ -30,8 +31,8 @@ async def test_one_page_waits_embedded_while_another_is_written(monkeypatch: pyt
         await server.wait()
         written.extend(text.text for text in texts)
 
-    monkeypatch.setattr(graph.reembed, "fetch_unembedded_texts", fetch_texts)
-    monkeypatch.setattr(graph.reembed, "write_embeddings", write)
+    monkeypatch.setattr(reembed, "fetch_unembedded_texts", fetch_texts)
+    monkeypatch.setattr(reembed, "write_embeddings", write)
     sorter = reembedding.RefusalSorter(EmbedderAdapter(Counting(), Settings()), HashEmbedder().dimensions)
     run: Any = SimpleNamespace(target=SimpleNamespace(slot=None))
     embedder = reembedding.PageEmbedder(SimpleNamespace(), sorter, run)  # type: ignore[arg-type]

@@ -15,10 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import PrivateAttr
 
-from adk_graph_memory import Limits, errors, extraction, prompts
+from adk_graph_memory import Limits, errors
 from adk_graph_memory.extraction import pieces
-from adk_graph_memory.extraction.extractor import join_extractions
-from adk_graph_memory.records import Extraction, KnownEntity, Remark, Turn, count_tokens
+from adk_graph_memory.extraction.extractor import ModelExtractor, join_extractions
+from adk_graph_memory.language.text import count_tokens
+from adk_graph_memory.models import prompts
+from adk_graph_memory.records.extractions import Extraction, Remark
+from adk_graph_memory.records.facts import KnownEntity
+from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.testing import make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -51,9 +55,9 @@ class KeepReader(BaseLlm):
         yield make_text_response(json.dumps({"entities": [{"ref": 1, "name": "user"}], "facts": facts}))
 
 
-def make_reader(*, tokens: int = 500, refused: str = "(never)") -> tuple[extraction.ModelExtractor, KeepReader]:
+def make_reader(*, tokens: int = 500, refused: str = "(never)") -> tuple[ModelExtractor, KeepReader]:
     model = KeepReader(refused=refused)
-    return extraction.ModelExtractor(model, limits=Limits(window_tokens=tokens, model_retries=0)), model
+    return ModelExtractor(model, limits=Limits(window_tokens=tokens, model_retries=0)), model
 
 
 PASTE = "\n\n".join(

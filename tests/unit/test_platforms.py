@@ -11,7 +11,7 @@ import pytest
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from adk_graph_memory.environment import get_data_home
+from adk_graph_memory.runtime.environment import get_data_home
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,7 @@ def run_python(script: str, *options: str) -> str:
 def test_on_windows_every_module_imports_and_the_local_server_is_refused() -> None:
     use = """
 from adk_graph_memory import LocalNeo4j, errors
-from adk_graph_memory.local_neo4j import find_running_server, start_server, stop_server
+from adk_graph_memory.graph.local_neo4j.persistent import find_running_server, start_server, stop_server
 print(find_running_server())
 for call in (LocalNeo4j().start, start_server, stop_server):
     try:
@@ -85,9 +85,10 @@ def test_the_package_works_without_docstrings() -> None:
 import_all()
 import asyncio
 from datetime import UTC, datetime
-from adk_graph_memory import Turn, errors, prompts
+from adk_graph_memory import Turn, errors
 from adk_graph_memory.cli import app
-from adk_graph_memory.extraction import RuleExtractor
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.models import prompts
 from typer.testing import CliRunner
 
 print(CliRunner().invoke(app, ["--help"]).exit_code, CliRunner().invoke(app, ["facts"]).exit_code)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.html_pages import MemoryView
+from adk_graph_memory.memory.pages.document import MemoryView
 
 
 @pytest.mark.parametrize(

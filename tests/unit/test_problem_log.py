@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.problem_log import ProblemLog
+from adk_graph_memory.runtime.telemetry import ProblemLog
 
 logger = logging.getLogger("adk_graph_memory.tests")
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import Projection, QuestionTokens
-from adk_graph_memory.embeddings.projection import MAX_TOKEN_VECTORS, TOKEN_DIMENSIONS
+from adk_graph_memory.models.projection import MAX_TOKEN_VECTORS, TOKEN_DIMENSIONS, Projection, QuestionTokens
 
 SIZE = 384
 

@@ -8,11 +8,11 @@ import re
 import pytest
 from pydantic import BaseModel
 
-from adk_graph_memory import prompts
 from adk_graph_memory.consolidation.judge import ConsolidationReply
-from adk_graph_memory.extraction.reply_schema import ExtractionReply
+from adk_graph_memory.extraction.reply import ExtractionReply
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY
-from adk_graph_memory.records import count_tokens
+from adk_graph_memory.language.text import count_tokens
+from adk_graph_memory.models import prompts
 
 VALUES = {
     **OPEN_VOCABULARY.make_prompt_fields(),

@@ -17,10 +17,10 @@ from neo4j.spatial import CartesianPoint
 from neo4j.time import Date, DateTime, Duration, Time
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import property_codec, user_export
-from adk_graph_memory.graph.queries import LABELS, CypherStatements, load_cypher_files
-from adk_graph_memory.records.portable_rows import NODE_KEYS, SECOND_LABELS
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph import export_lines, transfer
+from adk_graph_memory.graph.statements import LABELS, CypherStatements, load_cypher_files
+from adk_graph_memory.records.portable import NODE_KEYS, SECOND_LABELS
+from adk_graph_memory.runtime.settings import Settings
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 SECONDS = st.integers(-(2**62), 2**62)
@@ -57,8 +57,8 @@ VALUES = st.one_of(
 
 
 def pass_through(value: Any) -> Any:
-    text = json.dumps(property_codec.encode_properties({"a": value}), allow_nan=False)
-    return property_codec.decode_properties(json.loads(text))["a"]
+    text = json.dumps(export_lines.encode_properties({"a": value}), allow_nan=False)
+    return export_lines.decode_properties(json.loads(text))["a"]
 
 
 @given(VALUES)
@@ -89,13 +89,13 @@ def test_zones_points_and_times() -> None:
 
 def test_vectors_take_a_third_of_the_space_only_if_nothing_is_lost() -> None:
     narrow = [struct.unpack("f", struct.pack("f", n / 7))[0] for n in range(384)]
-    assert len(json.dumps(property_codec.encode_value(narrow))) < len(json.dumps(narrow)) / 3
-    assert property_codec.encode_value([n / 7 for n in range(384)]) == [n / 7 for n in range(384)]
+    assert len(json.dumps(export_lines.encode_value(narrow))) < len(json.dumps(narrow)) / 3
+    assert export_lines.encode_value([n / 7 for n in range(384)]) == [n / 7 for n in range(384)]
 
 
 def test_a_type_that_nobody_knows_is_refused() -> None:
     with pytest.raises(errors.ConfigurationError, match="the property 'a' is a complex"):
-        property_codec.encode_properties({"a": 1j})
+        export_lines.encode_properties({"a": 1j})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_type_that_nobody_knows_is_refused() -> None:
 )
 def test_what_is_no_value_is_refused(value: Any) -> None:
     with pytest.raises(errors.InvalidArgument, match="its property 'a'"):
-        property_codec.decode_properties({"a": value})
+        export_lines.decode_properties({"a": value})
 
 
 def test_every_label_of_a_user_is_exported_and_imported_by_its_key() -> None:
@@ -120,4 +120,4 @@ def test_every_label_of_a_user_is_exported_and_imported_by_its_key() -> None:
     exported = [text for name in statements if name.startswith("exported_") for text in [statements[name]]]
     for label in NODE_KEYS.keys() - {"User"}:
         assert any(f"MATCH (n:{label} {{scope: $given.scope}})" in text for text in exported), label
-    assert user_export.NODES_PER_PAGE * 65_536 < 10_000_000
+    assert transfer.NODES_PER_PAGE * 65_536 < 10_000_000

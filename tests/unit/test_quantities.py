@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adk_graph_memory.language.quantities import normalize_quantities
-from adk_graph_memory.records import fold_text
+from adk_graph_memory.language.text import fold_text
 
 
 def normalize(text: str) -> str:

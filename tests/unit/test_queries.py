@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.graph.analyzers import name_text_index
-from adk_graph_memory.graph.queries import (
+from adk_graph_memory.graph.schema import name_text_index
+from adk_graph_memory.graph.statements import (
     LABELS,
     CypherStatements,
     fill_identifiers,
@@ -18,7 +18,7 @@ from adk_graph_memory.graph.queries import (
     name_index,
     parse_blocks,
 )
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.runtime.settings import Settings
 
 ANALYZERS = ("english", "cjk", "standard-no-stop-words", "standard_no_stop_words", "x", "x_of_y", "x_", "a--b", "a__b")
 INDEX_WORDS = sorted(

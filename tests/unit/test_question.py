@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.records import Precision
+from adk_graph_memory.language.dates import Precision
+from adk_graph_memory.retrieval.candidates import SearchCandidate
 from adk_graph_memory.retrieval.question import parse_question
-from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SPEAKERS = (("user", "Franziska Vogt", "Franzi"), ("ana",), ("山田",), ("companion",))

@@ -20,14 +20,22 @@ from tests.support.growth import assert_linear
 
 import adk_graph_memory
 from adk_graph_memory import GraphMemory, errors
-from adk_graph_memory.records import Statement, Turn
-from adk_graph_memory.redaction import REDACTED_PLACEHOLDER, Redactor, remove_secrets, secrets
-from adk_graph_memory.redaction.secrets import _CHUNK_OVERLAP, _CHUNK_SIZE, load_detectors, search_in_chunks
-from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.memory import redaction
+from adk_graph_memory.memory.redaction import (
+    _CHUNK_OVERLAP,
+    _CHUNK_SIZE,
+    REDACTED_PLACEHOLDER,
+    Redactor,
+    load_detectors,
+    remove_secrets,
+    search_in_chunks,
+)
+from adk_graph_memory.records.turns import Statement, Turn
+from adk_graph_memory.runtime.settings import Settings, load_settings
 
 NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
-DEMO = Path(adk_graph_memory.__file__).parent / "demo" / "conversation.json"
+DEMO = Path(adk_graph_memory.__file__).parent / "cli" / "demo" / "conversation.json"
 
 # In two parts each, so that no scanner takes this file for a leak; none of them was ever anybody's.
 LETTERS = "x7Gd93kLmPq2RsTuVwXyZ1aB4cDe5FgH6iJk"
@@ -308,7 +316,7 @@ async def test_a_slow_redaction_does_not_stop_the_loop():
 
 
 def test_a_secret_is_found_wherever_a_long_text_is_cut(subtests: pytest.Subtests, monkeypatch) -> None:
-    monkeypatch.setattr(secrets, "_CHUNK_SIZE", 300)
+    monkeypatch.setattr(redaction, "_CHUNK_SIZE", 300)
     for place in range(260, 303):
         with subtests.test(place=place):
             filler = ("bee " * place)[: place - 1] + " "

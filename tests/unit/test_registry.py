@@ -14,7 +14,7 @@ from google.adk.cli.service_registry import get_service_registry, load_services_
 from google.adk.cli.utils import envs
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
-from adk_graph_memory.settings import URI_SCHEMES
+from adk_graph_memory.runtime.settings import URI_SCHEMES
 
 SERVICES_PY = "from adk_graph_memory import register\n\nregister()\n"
 SERVICES_YAML = """

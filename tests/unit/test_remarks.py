@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.extraction.remarks import apply_remarks
-from adk_graph_memory.extraction.reply import parse_reply
-from adk_graph_memory.extraction.reply_schema import ExtractionReply
-from adk_graph_memory.records import Extraction, Remark, Role, Turn
+from adk_graph_memory.extraction.reply import ExtractionReply, apply_remarks, parse_reply
+from adk_graph_memory.records.extractions import Extraction, Remark
+from adk_graph_memory.records.turns import Role, Turn
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import CrossEncoderReranker, Recollection, Reranker
-from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.retrieval import reranking
 from adk_graph_memory.retrieval.reranking import RERANK_LIMIT
+from adk_graph_memory.runtime.telemetry import ProblemLog
 
 PROBLEMS = ProblemLog(logging.getLogger("adk_graph_memory.tests"))
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adk_graph_memory.consolidation.lost_words import find_lost_words
-from adk_graph_memory.consolidation.restriction import Removal, restrict_readings, withhold_facts
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Role, Source
+from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings, withhold_facts
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
+from adk_graph_memory.records.turns import Role
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TEXTS = {"t0": "She visits Ada in Faro", "t1": "Grace comes on Mondays", "t2": "Has anything changed?"}

@@ -8,19 +8,22 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from dateparser.search import search_dates
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.growth import assert_linear
 
-from adk_graph_memory import consolidation
-from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.extraction.name_finder import ExtractedName, PatternNameFinder
-from adk_graph_memory.extraction.sentences import group_sentences, mask_quoted_text
+from adk_graph_memory.consolidation.comparison import compare_extraction
+from adk_graph_memory.consolidation.decisions import JudgeDecisions
+from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.extraction.names import ExtractedName, PatternNameFinder, group_sentences, mask_quoted_text
+from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.language import date_finder
 from adk_graph_memory.language.date_finder import find_dates, find_relative_date
 from adk_graph_memory.language.detection import detect_language
-from adk_graph_memory.records import Candidates, ExtractedFact, Extraction, KnownEntity, Standing, Turn
-from adk_graph_memory.records.write_plan import STATES_PREDICATE
+from adk_graph_memory.records.extractions import ExtractedFact, Extraction
+from adk_graph_memory.records.facts import STATES_PREDICATE, Candidates, KnownEntity, Standing
+from adk_graph_memory.records.turns import Turn
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 """A Monday."""
@@ -326,10 +329,10 @@ async def test_the_author_keeps_the_key_that_is_known() -> None:
 
 async def ends(*texts: str) -> list[tuple[str, str, object]]:
     """How each fact stands after all of these were said, where not simply so from when it was said."""
-    draft = consolidation.compare_extraction(
+    draft = compare_extraction(
         await read(*texts), Candidates(), functional_predicates=RuleExtractor.functional_predicates
     )
-    plan = consolidation.reconcile_claims(draft, consolidation.JudgeDecisions())
+    plan = reconcile_claims(draft, JudgeDecisions())
     assert (plan.revisions, plan.links) == ((), ())
     return [
         (fact.proposition.text, fact.standing.state, fact.standing.valid_to)
@@ -798,7 +801,7 @@ async def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_only_sentences_that_may_say_how_long_ago_are_searched_for_dates(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
-    search = date_finder.search_dates
+    search = search_dates
     monkeypatch.setattr(date_finder, "search_dates", lambda text, **more: searched.append(text) or search(text, **more))
     moved = "We moved house 3 years ago with our cats."
     result = await read(f"We bought 12 apples and 3 pears at stall 48. {moved} My number is 555 0127, extension 9.")

@@ -14,18 +14,16 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.lucene import extract_terms
-from adk_graph_memory.language.date_ranges import DateRange
-from adk_graph_memory.retrieval import Weights
+from adk_graph_memory.retrieval.candidates import Nearness, ScoreBaseline, SearchCandidate, measure_nearness
 from adk_graph_memory.retrieval.coverage import (
     combine_evidence,
     estimate_answer_likelihood,
     measure_coverage,
     measure_word_trust,
 )
-from adk_graph_memory.retrieval.nearness import Nearness, measure_nearness
-from adk_graph_memory.retrieval.question import ParsedQuestion
+from adk_graph_memory.retrieval.question import DateRange, ParsedQuestion
 from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
-from adk_graph_memory.retrieval.search_candidates import ScoreBaseline, SearchCandidate
+from adk_graph_memory.retrieval.weights import Weights
 
 NOW = 2_000_000_000.0
 NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))

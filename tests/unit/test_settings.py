@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from adk_graph_memory import environment, errors
+from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.settings import (
+from adk_graph_memory.runtime import environment
+from adk_graph_memory.runtime.settings import (
     LIMIT_NAMES,
     Limits,
     Settings,

@@ -13,10 +13,11 @@ from adk_graph_memory import (
     Neo4jArtifactService,
     Neo4jMemoryService,
     Neo4jSessionService,
-    graph,
 )
-from adk_graph_memory.adk import memory_service
-from adk_graph_memory.index_retrieval import IndexOptions
+from adk_graph_memory.adk import graph_service, memory_service
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.memory import graph_memory
+from adk_graph_memory.retrieval.own_index.search import IndexOptions
 
 ONLY_FOR_RETRIEVAL = {"sync_driver", "timezone", "timeout"}
 
@@ -37,7 +38,7 @@ def test_the_memory_service_takes_what_the_memory_takes() -> None:
 
 @pytest.mark.parametrize("service", [Neo4jSessionService, Neo4jArtifactService])
 def test_the_other_services_take_what_the_connection_takes(service: type) -> None:
-    assert parameters(service).keys() == parameters(graph.Connection).keys() - ONLY_FOR_RETRIEVAL
+    assert parameters(service).keys() == parameters(Connection).keys() - ONLY_FOR_RETRIEVAL
 
 
 def test_the_options_of_a_retrieval_are_all_its_arguments() -> None:
@@ -67,8 +68,9 @@ def test_the_memory_gets_each_argument_of_its_service(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("kind", [GraphMemory, Neo4jSessionService, Neo4jArtifactService])
 def test_the_connection_gets_each_argument_about_it(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = parameters(kind).keys() & parameters(graph.Connection).keys()
+    names = parameters(kind).keys() & parameters(Connection).keys()
     given: dict[str, Any] = {name: object() for name in names}
-    arguments = recorded(monkeypatch, graph, "Connection")
+    place = graph_memory if kind is GraphMemory else graph_service
+    arguments = recorded(monkeypatch, place, "Connection")
     kind(**given)
     assert arguments == given

@@ -10,14 +10,14 @@ import pytest
 from google.adk.telemetry.context import TelemetryConfig
 from opentelemetry import trace
 
-from adk_graph_memory import environment, telemetry
-from adk_graph_memory.graph import Connection
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.runtime import environment, telemetry
+from adk_graph_memory.runtime.settings import Settings
 
 A_PROVIDER_OF_THE_APPLICATIONS = """
 import asyncio
 import adk_graph_memory
-from adk_graph_memory import telemetry
+from adk_graph_memory.runtime import telemetry
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation.claims import Claim, Exclusion, Exclusions
 from adk_graph_memory.consolidation.timeline import Period, find_period_at, make_periods
-from adk_graph_memory.records import Proposition, Source
+from adk_graph_memory.records.extractions import Source
+from adk_graph_memory.records.facts import Proposition
 
 START = datetime(2024, 1, 1, 12, tzinfo=UTC)
 days = st.integers(0, 40)

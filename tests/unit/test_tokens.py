@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, TokenEncoder
-from adk_graph_memory.embeddings.projection import TOKEN_DIMENSIONS
-from adk_graph_memory.embeddings.token_encoder import MAX_TEXT_PARTS
-from adk_graph_memory.records import Passage
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.local import LocalEmbedder
+from adk_graph_memory.models.projection import TOKEN_DIMENSIONS
+from adk_graph_memory.models.tokens import MAX_TEXT_PARTS, TokenEncoder
+from adk_graph_memory.records.turns import Passage
+from adk_graph_memory.runtime.settings import Settings
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk import transcripts
+from adk_graph_memory.adk.importing import transcripts
 
 
 def event(id: str = "e1", text: str = "I keep bees.") -> Event:

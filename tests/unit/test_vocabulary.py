@@ -8,23 +8,25 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import Limits, Topic, Turn, errors, extraction
-from adk_graph_memory.adk import memory_bank_keys
-from adk_graph_memory.extraction import MANAGED_TOPICS, Vocabulary
+from adk_graph_memory import Limits, Topic, Turn, errors
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.extraction.extractor import ModelExtractor
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.extraction.vocabulary import MANAGED_TOPICS, Vocabulary
 from adk_graph_memory.testing import ScriptedLlm
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 BEES = Topic("BEES", "bees and their hives", ("Ada has two hives.",))
 
 
-def extractor(vocabulary: Vocabulary, *facts: dict[str, Any]) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
+def extractor(vocabulary: Vocabulary, *facts: dict[str, Any]) -> tuple[ModelExtractor, ScriptedLlm]:
     fact_replies = [
         {"subject": 1, "predicate": "keeps", "text": "Ada keeps bees", "quote": "bees", "turns": [0], **f}
         for f in facts
     ]
     entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "bees", "type": "insect"}]
     model = ScriptedLlm.from_replies(json.dumps({"entities": entities, "facts": fact_replies}))
-    return extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary), model
+    return ModelExtractor(model, limits=Limits(), vocabulary=vocabulary), model
 
 
 def prompt(model: ScriptedLlm) -> str:
@@ -73,7 +75,7 @@ def test_an_unknown_topic_is_named_beside_those_there_are(chosen: Any) -> None:
 
 
 def test_rules_refuse_topics() -> None:
-    reader = extraction.RuleExtractor()
+    reader = RuleExtractor()
     assert reader.restrict_topics([]) is reader
     with pytest.raises(errors.ConfigurationError, match="topics need a model"):
         reader.restrict_topics(["BEES"])
@@ -106,5 +108,5 @@ async def test_an_entity_of_no_type_of_the_vocabulary_is_a_thing() -> None:
     ],
 )
 def test_allowed_topics_are_taken_from_custom_metadata(given: Any, labels: tuple[str, ...]) -> None:
-    options = memory_bank_keys.read_options(given)
+    options = memory_codec.read_options(given)
     assert (options.topics, options.metadata) == (labels, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adk_graph_memory.language.wording import find_proof
+from adk_graph_memory.language.text import find_proof
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,20 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from adk_graph_memory import graph, telemetry
-from adk_graph_memory.closing import Closeable
-from adk_graph_memory.settings import Settings
+from neo4j import AsyncDriver
+
+from adk_graph_memory.graph.connection import Auth, Connection
+from adk_graph_memory.graph.planning import PlannedStatement
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.runtime import telemetry
+from adk_graph_memory.runtime.concurrency import Closeable
+from adk_graph_memory.runtime.settings import Settings
 
 _AGENT_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
 """A folder of ``agents_dir``; a nested one is written with dots. Clients may send other names, which are not loaded."""
 
 
-def load_agent_dotenv(agents_dir: str | None, app_name: str, connection: graph.Connection) -> None:
+def load_agent_dotenv(agents_dir: str | None, app_name: str, connection: Connection) -> None:
     """Read the ``.env`` file of an agent before the connection is prepared.
 
     ADK reads it only when it loads the agent, but a page or a client may ask for sessions before that.
@@ -30,21 +35,21 @@ def load_agent_dotenv(agents_dir: str | None, app_name: str, connection: graph.C
 class GraphService(Closeable):
     """Base class of the services that keep what ADK gives them; they say what the arguments are."""
 
-    planned_statements: ClassVar[Sequence[graph.PlannedStatement]] = ()
+    planned_statements: ClassVar[Sequence[PlannedStatement]] = ()
     """What a conversation asks of the service, which the server plans in the background from the first call on."""
 
     def __init__(
         self,
         uri: str | None = None,
         *,
-        auth: graph.Auth = None,
+        auth: Auth = None,
         database: str | None = None,
-        driver: graph.AsyncDriver | None = None,
+        driver: AsyncDriver | None = None,
         settings: Settings | None = None,
         schema: str | None = None,
         agents_dir: str | None = None,
     ) -> None:
-        self._connection = graph.Connection(
+        self._connection = Connection(
             uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
         )
         self._agents_dir = agents_dir
@@ -53,12 +58,12 @@ class GraphService(Closeable):
 
     async def prepare(self) -> None:
         """Connect, update the schema and have the server plan its statements now instead of at the first request."""
-        await graph.prepare_connection(self._connection)
+        await prepare_connection(self._connection)
         await self._connection.planner.wait_until_planned()
 
-    async def _connect(self, app_name: str) -> graph.Connection:
+    async def _connect(self, app_name: str) -> Connection:
         load_agent_dotenv(self._agents_dir, app_name, self._connection)
-        return await graph.prepare_connection(self._connection)
+        return await prepare_connection(self._connection)
 
     async def close(self) -> None:
         """Close the connections that this service opened in the running event loop; may be called again."""

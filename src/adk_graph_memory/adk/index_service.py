@@ -13,9 +13,10 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from typing_extensions import override
 
-from adk_graph_memory.closing import Closeable
-from adk_graph_memory.index_retrieval import IndexHit, IndexOptions, IndexRetrieval, choose_retrieval
-from adk_graph_memory.language.wording import join_lines
+from adk_graph_memory.language.text import join_lines
+from adk_graph_memory.retrieval.own_index.results import IndexHit
+from adk_graph_memory.retrieval.own_index.search import IndexOptions, IndexRetrieval, choose_retrieval
+from adk_graph_memory.runtime.concurrency import Closeable
 
 DESCRIPTION = "Searches the documents of this deployment and returns the passages that fit a question."
 

@@ -16,20 +16,31 @@ from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
+from neo4j import AsyncDriver, Driver
 from pydantic import BaseModel
 from typing_extensions import override
 
-from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
-from adk_graph_memory import guard as guards
-from adk_graph_memory.adk import memory_bank_keys, memory_codec, profile_codec
+from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
-from adk_graph_memory.closing import Closeable
-from adk_graph_memory.language.zones import read_state_zone
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.profiles import PROFILE_TOKENS
-from adk_graph_memory.records import NO_SESSION, IngestReport, Profile, Receipt, Scope
-from adk_graph_memory.settings import Settings
-from adk_graph_memory.sharing import SharedOption
+from adk_graph_memory.adk.profile import MemoryProfile, make_memory_profiles
+from adk_graph_memory.extraction.vocabulary import Topic
+from adk_graph_memory.graph import listings
+from adk_graph_memory.graph.connection import Auth
+from adk_graph_memory.language.dates import read_state_zone
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.guard import GuardOption
+from adk_graph_memory.memory.profile.profiles import PROFILE_TOKENS
+from adk_graph_memory.memory.redaction import RedactOption
+from adk_graph_memory.memory.statements import SharedOption
+from adk_graph_memory.models import llm
+from adk_graph_memory.models.embedder import EmbedderChoice
+from adk_graph_memory.records.results import IngestReport, Profile, Receipt
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import NO_SESSION
+from adk_graph_memory.retrieval.reranking import Reranker
+from adk_graph_memory.retrieval.weights import Weights
+from adk_graph_memory.runtime.concurrency import Closeable
+from adk_graph_memory.runtime.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -68,21 +79,21 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         uri: str | None = None,
         *,
         memory: GraphMemory | None = None,
-        auth: graph.Auth = None,
+        auth: Auth = None,
         database: str | None = None,
-        driver: graph.AsyncDriver | None = None,
-        sync_driver: graph.Driver | None = None,
+        driver: AsyncDriver | None = None,
+        sync_driver: Driver | None = None,
         settings: Settings | None = None,
         schema: str | None = None,
         timezone: str | None = None,
         model: str | llm.BaseLlm | None = None,
-        embedder: embeddings.EmbedderChoice = None,
+        embedder: EmbedderChoice = None,
         retrieval_query: str | None = None,
-        redact: redaction.RedactOption = None,
-        topics: Sequence[extraction.Topic | str] | None = None,
-        weights: retrieval.Weights | None = None,
-        reranker: retrieval.Reranker | None = None,
-        guard: guards.GuardOption = None,
+        redact: RedactOption = None,
+        topics: Sequence[Topic | str] | None = None,
+        weights: Weights | None = None,
+        reranker: Reranker | None = None,
+        guard: GuardOption = None,
         shared: SharedOption | None = None,
         profile_schemas: Sequence[type[BaseModel]] = (),
         agents_dir: str | None = None,
@@ -157,7 +168,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         Raises:
             InputValidationError: such a key cannot have this value.
         """
-        options = memory_bank_keys.read_options(custom_metadata)
+        options = memory_codec.read_options(custom_metadata)
         if options.memory_id is not None:
             raise InputValidationError("memory_id is the id of one memory; give it to add_memory.")
         memory, self._is_filled = self._get_memory(app_name), True
@@ -213,14 +224,14 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             await self._warn_if_unfilled(Scope(app_name, user_id))
         return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
 
-    async def retrieve_profiles(self, *, app_name: str, user_id: str) -> list[profile_codec.MemoryProfile]:
+    async def retrieve_profiles(self, *, app_name: str, user_id: str) -> list[MemoryProfile]:
         """Return the user's profiles, as Memory Bank's service does: of each registered schema what is known.
 
         Without ``profile_schemas`` it is one profile: a list of facts under each heading.
         """
         memory = self._get_memory(app_name)
         profile, forms = await memory.fill_forms(self._profile_schemas, Scope(app_name, user_id))
-        return profile_codec.make_memory_profiles(profile, self._profile_schemas, forms)
+        return make_memory_profiles(profile, self._profile_schemas, forms)
 
     async def profile(
         self,
@@ -262,7 +273,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         if self._is_filled or self.has_plugin:
             return
         self._empty_searches += 1
-        has_memories, session_count = await graph.knowledge.fetch_filling(self.memory.connection, scope)
+        has_memories, session_count = await listings.fetch_filling(self.memory.connection, scope)
         if not has_memories and session_count < 2 and self._empty_searches < PATIENT_SEARCHES:
             return
         self._is_filled = True  # or that was logged

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.settings import URI_SCHEMES
+from adk_graph_memory.runtime.settings import URI_SCHEMES
 
 T = TypeVar("T")
 

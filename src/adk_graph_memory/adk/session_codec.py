@@ -22,16 +22,19 @@ from adk_graph_memory import errors
 from adk_graph_memory.adk import _compat
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.sessions import StoredSession
-from adk_graph_memory.language.durations import parse_duration
+from adk_graph_memory.language.dates import parse_duration
 from adk_graph_memory.records import scopes
 
 logger = logging.getLogger(__name__)
 
+
 _LENIENT_OPTIONS: dict[str, Any] = {"bytes_mode": "base64", "serialize_unknown": True}
 """Options for values that ADK's own conversion rejects, such as bytes that are not UTF-8."""
 
+
 _MAX_DEPTH = 100
 """Levels of JSON that can certainly be read again; pydantic fails beyond about two hundred."""
+
 
 _MAX_TIMESTAMP = 253_370_764_800.0
 

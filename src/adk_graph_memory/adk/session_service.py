@@ -25,11 +25,24 @@ from google.adk.sessions.session import Session
 from pydantic import Field
 from typing_extensions import override
 
-from adk_graph_memory import errors, graph, telemetry
+from adk_graph_memory import errors
 from adk_graph_memory.adk import session_codec
 from adk_graph_memory.adk.graph_service import GraphService
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph import planning
+from adk_graph_memory.graph.append_queue import AppendResult
+from adk_graph_memory.graph.sessions import (
+    fetch_events,
+    fetch_session,
+    fetch_sessions,
+    fetch_user_state,
+    mark_session_closed,
+    remove_session,
+    store_event,
+    store_session,
+)
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import check_session_id
+from adk_graph_memory.runtime import telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             print(page.events[0].content.parts[0].text)
     """
 
-    planned_statements = graph.planning.SESSION_STATEMENTS
+    planned_statements = planning.SESSION_STATEMENTS
 
     @cached_property
     def on_close_session(self) -> list[Callable[[Session], None]]:
@@ -112,7 +125,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         id = session_codec.check_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
         check_session_id(id)
         try:
-            record = await graph.sessions.store_session(
+            record = await store_session(
                 connection,
                 Scope(session_codec.check_id("app_name", app_name), str(user_id)),  # no shared memory has sessions
                 id=id,
@@ -134,7 +147,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
     ) -> Session | None:
         """Return the session with merged state and the selected events in append order, or None."""
         config = config or GetSessionConfig()
-        record = await graph.sessions.fetch_session(
+        record = await fetch_session(
             await self._connect(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
@@ -171,7 +184,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             InputValidationError: ``after`` matches no session, or sessions of several users; or ``limit`` is negative.
         """
         try:
-            records = await graph.sessions.fetch_sessions(
+            records = await fetch_sessions(
                 await self._connect(app_name),
                 app_name,
                 user_id,
@@ -207,7 +220,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             after_timestamp: only events at this time (epoch seconds) or later.
             limit: maximum number of events.
         """
-        bodies, seqs = await graph.sessions.fetch_events(
+        bodies, seqs = await fetch_events(
             await self._connect(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
@@ -235,15 +248,15 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         """
         connection, scope, id = await self._connect(app_name), Scope(app_name, user_id), (session_id or "").strip()
         if forget_memory:  # first: what is interrupted here is done again by the next attempt
-            from adk_graph_memory.rewriting import Rewriter  # sessions alone load no memory
+            from adk_graph_memory.memory.rewriting import Rewriter  # sessions alone load no memory
 
             await Rewriter(connection).erase_session(scope, id)
-        await graph.sessions.remove_session(connection, scope, id=id, now=platform_time.get_time())
+        await remove_session(connection, scope, id=id, now=platform_time.get_time())
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return the user's state, with keys without ``user:``; empty if there is none."""
-        return await graph.sessions.fetch_user_state(await self._connect(app_name), Scope(app_name, user_id))
+        return await fetch_user_state(await self._connect(app_name), Scope(app_name, user_id))
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -283,7 +296,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         event = self._trim_temp_delta_state(event)
         async with connection.locks.hold_lock((session.app_name, session.user_id, session.id)):
             uid, revision = session_codec.get_revision_marker(session)
-            result = await graph.sessions.store_event(
+            result = await store_event(
                 connection,
                 Scope(session.app_name, session.user_id),
                 session_id=session.id,
@@ -310,16 +323,14 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             SessionNotFoundError: the session does not exist.
         """
         scope, now = Scope(session.app_name, session.user_id), platform_time.get_time()
-        result = await graph.sessions.mark_session_closed(
-            await self._connect(session.app_name), scope, id=session.id, now=now
-        )
+        result = await mark_session_closed(await self._connect(session.app_name), scope, id=session.id, now=now)
         if result is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for callback in self.on_close_session:
             callback(session)
 
 
-def _is_new_event(session: Session, event: Event, result: graph.AppendResult) -> bool:
+def _is_new_event(session: Session, event: Event, result: AppendResult) -> bool:
     """Whether the session object lacks the event; raise the contract's error if the append was refused.
 
     A repeated event was either delivered twice, or it is ours and the acknowledgement was lost. In the second case it

@@ -15,8 +15,8 @@ from rich.console import RenderableType
 from typer.core import TyperGroup
 
 import adk_graph_memory
-from adk_graph_memory import errors, graph
-from adk_graph_memory.cli.lazy_modules import asyncio, base_session_service
+from adk_graph_memory import errors
+from adk_graph_memory.cli.lazy_modules import asyncio, base_session_service, connections, graph_listings, schema
 from adk_graph_memory.cli.output import (
     Output,
     announce,
@@ -26,36 +26,35 @@ from adk_graph_memory.cli.output import (
     print_output,
     start_command,
 )
-from adk_graph_memory.records import SharedMemory
+from adk_graph_memory.records.scopes import SharedMemory
 
 if TYPE_CHECKING:
     from google.adk.sessions.session import Session
 
+
 T = TypeVar("T")
+
 
 UsageError: type[Any] = typer.BadParameter.mro()[1]
 """What Typer raises for a wrong option or argument: the class has no public name."""
 
 
 MODULES = {
-    "server_commands": ("up", "down", "status", "migrate"),
-    "reembed_command": ("reembed",),
+    "database_commands": ("up", "down", "status", "migrate"),
     "memory_commands": ("profile", "facts", "entities", "recall", "forget"),
     "conversation_commands": ("apps", "users", "sessions", "events", "artifacts"),
-    "history_commands": ("history", "entity", "undo", "forget-user"),
-    "correction_commands": ("correct", "pin", "unpin", "retract", "rollback", "merge", "split"),
-    "inspect_command": ("inspect",),
-    "mcp_command": ("mcp",),
-    "proposal_commands": ("proposals", "accept", "decline"),
-    "review_commands": ("review", "release", "reject"),
-    "prune_command": ("prune",),
-    "doctor_command": ("doctor",),
+    "owner_commands": (
+        *("history", "entity", "undo", "forget-user"),
+        *("correct", "pin", "unpin", "retract", "rollback", "merge", "split"),
+        *("proposals", "accept", "decline"),
+        *("review", "release", "reject"),
+    ),
+    "serving_commands": ("inspect", "mcp"),
+    "upkeep_commands": ("prune", "doctor"),
     "ingest_command": ("ingest", "stats"),
-    "reextract_command": ("reextract",),
-    "export_command": ("export",),
-    "export_html_command": ("export-html",),
-    "import_command": ("import",),
-    "demo_command": ("demo",),
+    "reread_commands": ("reextract", "reembed"),
+    "transfer_commands": ("export", "export-html", "import"),
+    "demo.command": ("demo",),
 }
 """The commands by their modules, in the order of the help text."""
 
@@ -118,21 +117,41 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
 SERVER_PANEL, CONVERSATIONS_PANEL, MEMORY_PANEL, EXAMPLE_PANEL = "Server", "Conversations", "Memory", "Example"
 """Headings of the help text."""
 
+
 AppOption = Annotated[str, typer.Option("--app", help="The app's name.")]
+
+
 OWNER: Any = {"parser": SharedMemory.parse, "metavar": "TEXT"}
 """An operator may name a shared memory where a user's id stands."""
+
+
 UserArgument = Annotated[str, typer.Argument(**OWNER | {"metavar": "USER"}, help="The user's id.")]
+
+
 UserOption = Annotated[
     str, typer.Option("--user", **OWNER, help="The user's id; :app: or :group:NAME for what users share.")
 ]
+
+
 AppFilterOption = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
+
+
 UserFilterOption = Annotated[str | None, typer.Option("--user", **OWNER, help="Of this user only.")]
+
+
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+
+
 AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
+
+
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 
 
@@ -262,9 +281,9 @@ async def check_owner(app_name: str | None = None, user_id: str | None = None) -
     """
     if app_name is None and user_id is None:
         return
-    async with graph.Connection() as connection:
-        await graph.prepare_connection(connection)
-        if await graph.knowledge.is_known_owner(connection, app_name, user_id):
+    async with connections.Connection() as connection:
+        await schema.prepare_connection(connection)
+        if await graph_listings.is_known_owner(connection, app_name, user_id):
             return
     user = None if user_id is None else f"user {user_id!r}"
     app = None if app_name is None else f"app {app_name!r}"

@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adk_graph_memory import errors, records
+from adk_graph_memory import errors
 from adk_graph_memory.cli.application import UsageError, list_expected_errors
 from adk_graph_memory.cli.lazy_modules import batches, ray_engine
 from adk_graph_memory.cli.output import announce
+from adk_graph_memory.records.turns import RULES
 
 if TYPE_CHECKING:
-    from adk_graph_memory.settings import Settings
+    from adk_graph_memory.runtime.settings import Settings
+
 
 EXIT_BUDGET_SPENT = 3
+
+
 BUDGET_SPENT = "The budget does not allow the rest; the same command goes on."
+
+
 FATAL_ERRORS = (
     errors.DatabaseUnavailable,
     errors.AuthenticationFailed,
@@ -64,8 +70,8 @@ class BatchOptions:
 
     def make_budget(self, settings: Settings, models: Iterable[str]) -> batches.Budget:
         """Make a budget for calls of these models; a cost needs a single one, which has a price."""
-        names = sorted(set(models) - {records.RULES})
-        model = names[0] if names else records.RULES
+        names = sorted(set(models) - {RULES})
+        model = names[0] if names else RULES
         budget = batches.Budget(self.max_calls, self.max_cost, settings.prices, model)
         if self.max_cost is not None and len(names) > 1:
             raise UsageError(f"--max-cost: several models are to read ({', '.join(names)}); choose one with --model.")

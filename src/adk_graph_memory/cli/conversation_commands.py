@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Column
 
 import adk_graph_memory
-from adk_graph_memory import errors, graph
+from adk_graph_memory import errors
 from adk_graph_memory.cli.application import (
     CONVERSATIONS_PANEL,
     AfterOption,
@@ -27,7 +27,7 @@ from adk_graph_memory.cli.application import (
     load_session,
     make_page,
 )
-from adk_graph_memory.cli.lazy_modules import session_codec
+from adk_graph_memory.cli.lazy_modules import connections, graph_sessions, listings, schema, session_codec
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -39,13 +39,13 @@ from adk_graph_memory.cli.output import (
     number_column,
     text_column,
 )
-from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.listings import Listings
+from adk_graph_memory.language.text import format_count
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
 
     from adk_graph_memory.graph.sessions import StoredSession
+
 
 MAX_ID_WIDTH = 36
 """Maximum width of the id column: the length of a UUID."""
@@ -54,8 +54,8 @@ MAX_ID_WIDTH = 36
 @command(CONVERSATIONS_PANEL)
 async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List the apps, with the number of their users, sessions and facts."""
-    async with graph.Connection() as connection:
-        page = await collect_page(Listings(connection).apps(limit=limit, after=after))
+    async with connections.Connection() as connection:
+        page = await collect_page(listings.Listings(connection).apps(limit=limit, after=after))
     columns = [text_column("app"), *map(number_column, ("users", "sessions", "facts"))]
     rows = ((app.app_name, f"{app.users:,}", f"{app.sessions:,}", f"{app.facts:,}") for app in page)
     text = make_table(columns, rows) if page else "No apps."
@@ -65,8 +65,10 @@ async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
 @command(CONVERSATIONS_PANEL)
 async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List an app's users, with the number of their sessions, turns in memory and facts, ended ones too."""
-    async with graph.Connection() as connection:
-        page = await collect_page(Listings(connection).users(app_name=app_name, limit=limit, after=after), app_name)
+    async with connections.Connection() as connection:
+        page = await collect_page(
+            listings.Listings(connection).users(app_name=app_name, limit=limit, after=after), app_name
+        )
     columns = [text_column("user"), *map(number_column, ("sessions", "turns", "facts"))]
     rows = ((user.user_id, f"{user.sessions:,}", f"{user.turns:,}", f"{user.facts:,}") for user in page)
     text = make_table(columns, rows) if page else "No users."
@@ -79,10 +81,10 @@ async def sessions(
 ) -> Output:
     """List an app's sessions, most recently active first."""
     announce("Waiting for Neo4j")
-    async with graph.Connection() as connection:
-        await graph.prepare_connection(connection)
+    async with connections.Connection() as connection:
+        await schema.prepare_connection(connection)
         try:
-            page = await graph.sessions.fetch_sessions(
+            page = await graph_sessions.fetch_sessions(
                 connection, app_name, user_id, now=time.time(), limit=limit, after=after, newest_first=True
             )
         except LookupError as error:

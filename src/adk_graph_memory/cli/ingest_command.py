@@ -16,7 +16,7 @@ from rich.table import Column
 from rich.text import Text
 
 import adk_graph_memory
-from adk_graph_memory import errors, graph, records
+from adk_graph_memory import errors
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     OWNER,
@@ -35,7 +35,7 @@ from adk_graph_memory.cli.batch_options import (
     EngineName,
     run_batch,
 )
-from adk_graph_memory.cli.lazy_modules import batches, ledger, session_codec, transcripts
+from adk_graph_memory.cli.lazy_modules import batches, connections, ingest_queue, schema, session_codec, transcripts
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -46,16 +46,20 @@ from adk_graph_memory.cli.output import (
     print_error,
     text_column,
 )
-from adk_graph_memory.language.wording import format_count
+from adk_graph_memory.language.text import format_count
+from adk_graph_memory.records.results import IngestReport
+from adk_graph_memory.records.turns import RULES
 
 if TYPE_CHECKING:
     from google.adk.sessions.session import Session
 
     from adk_graph_memory.graph.ingest_queue import ClaimedIngest
-    from adk_graph_memory.records import IngestReport
-    from adk_graph_memory.records.write_plan import FactOperation
+    from adk_graph_memory.records.facts import FactOperation
+
 
 STDIN_PATH = Path("-")
+
+
 _CHANGES: dict[FactOperation, str] = {
     "ADD": "added",
     "REINFORCE": "reinforced",
@@ -134,7 +138,7 @@ async def ingest(
     entries = _read_sessions(file, app_name, user_id) if file is not None else []
     announce("Waiting for Neo4j")
     async with adk_graph_memory.Neo4jMemoryService(model=model) as service:
-        memory, claims = service.memory, list[graph.ingest_queue.ClaimedIngest]()
+        memory, claims = service.memory, list[ingest_queue.ClaimedIngest]()
         if pending:
             jobs, claims = await _list_pending_jobs(memory, app_name, user_id, model)
         else:
@@ -177,13 +181,13 @@ async def _list_pending_jobs(
     memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None, model: str | None
 ) -> tuple[list[IngestJob], list[ClaimedIngest]]:
     """Make a job of each user's pending requests for one model; list those that are being read, too."""
-    connection = await graph.prepare_connection(memory.connection)
-    ingests = await graph.ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
+    connection = await schema.prepare_connection(memory.connection)
+    ingests = await ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
     characters: dict[tuple[str | None, str, str], int] = {}
     for ingest in ingests:
         key = None if model else ingest.model, ingest.scope.app_name, ingest.scope.user_id
         characters[key] = characters.get(key, 0) + sum(len(turn.text) for turn in ingest.turns)
-    claims = await graph.ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
+    claims = await ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
     if not (characters or claims):
         await check_owner(app_name, user_id)
     return [IngestJob(None, *key, characters=count) for key, count in characters.items()], claims
@@ -207,7 +211,7 @@ def _make_ingester(service: adk_graph_memory.Neo4jMemoryService) -> batches.RunT
         if job.session is not None:
             return batches.JobResult(await service.remember(job.session))
         reports = await service.memory.resume(app_name=job.app_name, user_id=job.user_id, queued_for=job.queued_model)
-        return batches.JobResult(sum(reports, records.IngestReport()))
+        return batches.JobResult(sum(reports, IngestReport()))
 
     return run_ingest
 
@@ -218,7 +222,7 @@ def _make_batch(jobs: Sequence[IngestJob], memory: adk_graph_memory.GraphMemory)
     def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
         window_tokens = memory.connection.settings.limits.window_tokens
         model = job.queued_model or memory.extractor.model_name
-        calls = 0 if model == records.RULES else batches.count_calls(job.characters, window_tokens)
+        calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
         return batches.BatchJob(str(number), (job.app_name, job.user_id), job, calls)
 
     return [make_batch_job(number, job) for number, job in enumerate(jobs)]
@@ -257,9 +261,7 @@ async def _list_finished(
 async def _is_job_pending(job: IngestJob, memory: adk_graph_memory.GraphMemory) -> bool:
     if job.user_id is None:
         return False
-    ingests = await graph.ingest_queue.fetch_pending_ingests(
-        memory.connection, app_name=job.app_name, user_id=job.user_id
-    )
+    ingests = await ingest_queue.fetch_pending_ingests(memory.connection, app_name=job.app_name, user_id=job.user_id)
     return any(job.session_id in (None, ingest.session_id) for ingest in ingests)
 
 
@@ -280,7 +282,7 @@ def _report_jobs(
         print_error(fatal_error)
         if not finished:
             raise typer.Exit(1)
-    total = sum((job.report for job in finished if job.report), records.IngestReport())
+    total = sum((job.report for job in finished if job.report), IngestReport())
     is_pending, is_spent = any(job.is_pending for job in failed), not fatal_error and len(finished) < len(jobs)
     lines = [*_summarize_jobs(jobs, finished, total), *_describe_claims(claims)]
     return Output(
@@ -333,11 +335,11 @@ def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:
 async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = None) -> Output:
     """Sum up what was remembered and what it cost, by user, day and extractor; prices come from the settings."""
     announce("Waiting for Neo4j")
-    async with graph.Connection() as connection:
-        await graph.prepare_connection(connection)
-        rows = await graph.ingest_queue.fetch_ingest_reports(connection, app_name=app_name, user_id=user_id)
-        claims = await graph.ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
-        entries = ledger.sum_reports(rows, connection.settings.prices)
+    async with connections.Connection() as connection:
+        await schema.prepare_connection(connection)
+        rows = await ingest_queue.fetch_ingest_reports(connection, app_name=app_name, user_id=user_id)
+        claims = await ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
+        entries = batches.sum_reports(rows, connection.settings.prices)
     if not (entries or claims):
         await check_owner(app_name, user_id)
     columns = [Column("day"), text_column("user of app", ratio=1)]
@@ -347,7 +349,7 @@ async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = No
     return Output({"entries": entries, "claimed": claims}, Group(text, *_describe_claims(claims)))
 
 
-def _make_ledger_row(entry: ledger.CostEntry) -> tuple[str | Text, ...]:
+def _make_ledger_row(entry: batches.CostEntry) -> tuple[str | Text, ...]:
     report, usage = entry.report, entry.report.usage
     counts = (report.turns, report.facts.get("ADD", 0), usage.calls)
     return (

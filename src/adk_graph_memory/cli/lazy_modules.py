@@ -14,47 +14,97 @@ class LazyModule:
         return getattr(import_module(self._name), name)
 
 
+__all__ = [
+    "asyncio",
+    "base_session_service",
+    "batches",
+    "connections",
+    "conversations",
+    "embedders",
+    "environment",
+    "erasing",
+    "fact_rules",
+    "graph_listings",
+    "graph_reembed",
+    "graph_sessions",
+    "importer",
+    "ingest_queue",
+    "inspector",
+    "listings",
+    "mcp_server",
+    "persistent",
+    "playback",
+    "pydantic_core",
+    "ray_engine",
+    "recorded_replies",
+    "reembedding",
+    "reextraction",
+    "schema",
+    "session_codec",
+    "settings",
+    "speakers",
+    "transcripts",
+]
+
 if TYPE_CHECKING:
     import asyncio as asyncio
 
     import pydantic_core as pydantic_core
     from google.adk.sessions import base_session_service as base_session_service
 
-    from adk_graph_memory import batches as batches
-    from adk_graph_memory import consolidation as consolidation
-    from adk_graph_memory import demo as demo
-    from adk_graph_memory import embeddings as embeddings
-    from adk_graph_memory import environment as environment
-    from adk_graph_memory import histories as histories
-    from adk_graph_memory import importing as importing
-    from adk_graph_memory import inspector as inspector
-    from adk_graph_memory import ledger as ledger
-    from adk_graph_memory import local_neo4j as local_neo4j
-    from adk_graph_memory import mcp_server as mcp_server
-    from adk_graph_memory import ray_engine as ray_engine
-    from adk_graph_memory import reembedding as reembedding
-    from adk_graph_memory import reextraction as reextraction
-    from adk_graph_memory import settings as settings
     from adk_graph_memory.adk import session_codec as session_codec
-    from adk_graph_memory.adk import transcripts as transcripts
+    from adk_graph_memory.adk.importing import importer as importer
+    from adk_graph_memory.adk.importing import transcripts as transcripts
+    from adk_graph_memory.cli.demo import conversation as conversations
+    from adk_graph_memory.cli.demo import playback as playback
+    from adk_graph_memory.cli.demo import recorded_replies as recorded_replies
+    from adk_graph_memory.consolidation import fact_rules as fact_rules
+    from adk_graph_memory.graph import connection as connections
+    from adk_graph_memory.graph import erasing as erasing
+    from adk_graph_memory.graph import ingest_queue as ingest_queue
+    from adk_graph_memory.graph import listings as graph_listings
+    from adk_graph_memory.graph import reembed as graph_reembed
+    from adk_graph_memory.graph import schema as schema
+    from adk_graph_memory.graph import sessions as graph_sessions
+    from adk_graph_memory.graph import speakers as speakers
+    from adk_graph_memory.graph.local_neo4j import persistent as persistent
+    from adk_graph_memory.memory import listings as listings
+    from adk_graph_memory.memory import reextraction as reextraction
+    from adk_graph_memory.memory.jobs import batches as batches
+    from adk_graph_memory.memory.jobs import ray_engine as ray_engine
+    from adk_graph_memory.memory.jobs import reembedding as reembedding
+    from adk_graph_memory.models import embedder as embedders
+    from adk_graph_memory.runtime import environment as environment
+    from adk_graph_memory.runtime import settings as settings
+    from adk_graph_memory.servers import inspector as inspector
+    from adk_graph_memory.servers import mcp as mcp_server
 else:
     asyncio = LazyModule("asyncio")
-    base_session_service = LazyModule("google.adk.sessions.base_session_service")
-    batches = LazyModule("adk_graph_memory.batches")
-    consolidation = LazyModule("adk_graph_memory.consolidation")
-    demo = LazyModule("adk_graph_memory.demo")
-    embeddings = LazyModule("adk_graph_memory.embeddings")
-    environment = LazyModule("adk_graph_memory.environment")
-    histories = LazyModule("adk_graph_memory.histories")
-    importing = LazyModule("adk_graph_memory.importing")
-    inspector = LazyModule("adk_graph_memory.inspector")
-    ledger = LazyModule("adk_graph_memory.ledger")
-    local_neo4j = LazyModule("adk_graph_memory.local_neo4j")
-    mcp_server = LazyModule("adk_graph_memory.mcp_server")
     pydantic_core = LazyModule("pydantic_core")
-    ray_engine = LazyModule("adk_graph_memory.ray_engine")
-    reembedding = LazyModule("adk_graph_memory.reembedding")
-    reextraction = LazyModule("adk_graph_memory.reextraction")
+    base_session_service = LazyModule("google.adk.sessions.base_session_service")
+    batches = LazyModule("adk_graph_memory.memory.jobs.batches")
+    connections = LazyModule("adk_graph_memory.graph.connection")
+    conversations = LazyModule("adk_graph_memory.cli.demo.conversation")
+    embedders = LazyModule("adk_graph_memory.models.embedder")
+    environment = LazyModule("adk_graph_memory.runtime.environment")
+    erasing = LazyModule("adk_graph_memory.graph.erasing")
+    fact_rules = LazyModule("adk_graph_memory.consolidation.fact_rules")
+    graph_listings = LazyModule("adk_graph_memory.graph.listings")
+    graph_reembed = LazyModule("adk_graph_memory.graph.reembed")
+    graph_sessions = LazyModule("adk_graph_memory.graph.sessions")
+    importer = LazyModule("adk_graph_memory.adk.importing.importer")
+    ingest_queue = LazyModule("adk_graph_memory.graph.ingest_queue")
+    inspector = LazyModule("adk_graph_memory.servers.inspector")
+    listings = LazyModule("adk_graph_memory.memory.listings")
+    mcp_server = LazyModule("adk_graph_memory.servers.mcp")
+    persistent = LazyModule("adk_graph_memory.graph.local_neo4j.persistent")
+    playback = LazyModule("adk_graph_memory.cli.demo.playback")
+    ray_engine = LazyModule("adk_graph_memory.memory.jobs.ray_engine")
+    recorded_replies = LazyModule("adk_graph_memory.cli.demo.recorded_replies")
+    reembedding = LazyModule("adk_graph_memory.memory.jobs.reembedding")
+    reextraction = LazyModule("adk_graph_memory.memory.reextraction")
+    schema = LazyModule("adk_graph_memory.graph.schema")
     session_codec = LazyModule("adk_graph_memory.adk.session_codec")
-    settings = LazyModule("adk_graph_memory.settings")
-    transcripts = LazyModule("adk_graph_memory.adk.transcripts")
+    settings = LazyModule("adk_graph_memory.runtime.settings")
+    speakers = LazyModule("adk_graph_memory.graph.speakers")
+    transcripts = LazyModule("adk_graph_memory.adk.importing.transcripts")

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 import adk_graph_memory
-from adk_graph_memory import errors, graph, records
+from adk_graph_memory import errors
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     AfterOption,
@@ -27,32 +27,39 @@ from adk_graph_memory.cli.application import (
     load_session,
     make_page,
 )
-from adk_graph_memory.cli.lazy_modules import consolidation
-from adk_graph_memory.cli.output import (
-    Output,
-    add_details,
-    announce,
-    confirm,
-    format_day,
-    make_grid,
+from adk_graph_memory.cli.lazy_modules import (
+    connections,
+    erasing,
+    fact_rules,
+    graph_listings,
+    listings,
+    schema,
+    speakers,
 )
-from adk_graph_memory.language.wording import format_count, join_lines, shorten_text
-from adk_graph_memory.listings import Listings
-from adk_graph_memory.records import MemoryKind, Origin, Receipt, Scope
-from adk_graph_memory.records.dates import format_short_date
+from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
+from adk_graph_memory.language.dates import format_short_date
+from adk_graph_memory.language.text import format_count, join_lines, shorten_text
+from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.history import MemoryChange
-from adk_graph_memory.records.turns import check_origin
+from adk_graph_memory.records.results import Filters, Receipt
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin
 
 if TYPE_CHECKING:
-    from adk_graph_memory.records import AsOf, Filters, Recollection, StoredEntity, StoredFact
-    from adk_graph_memory.records.fact_validity import FactStatus
+    from adk_graph_memory.records.facts import FactStatus
+    from adk_graph_memory.records.results import Recollection, StoredEntity, StoredFact
+
 
 _ORIGIN_HELP = f"Whose word it is: {', '.join(get_args(Origin))}; repeat the option for several."
+
+
 SHARES_HINT = (
     "Each number is what a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this user's "
     "memories. The higher the score in front (0 to 1), the likelier the memory helps to answer."
 )
 """What the numbers of ``recall --explain`` mean."""
+
+
 _STATUS_HEADINGS: dict[str, tuple[FactStatus, ...]] = {
     "": ("holds", "planned"),
     "Planned, and nothing was heard of it since:": ("lapsed",),
@@ -72,22 +79,26 @@ def parse_moment(text: str) -> datetime:
 
 
 MomentOption = partial(typer.Option, parser=parse_moment, metavar="<date or time>")
+
+
 ValidOption = Annotated[
     datetime | None, MomentOption("--valid-at", help="What was so then (a date or a time in the user's zone).")
 ]
+
+
 RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="What memory knew then.")]
 
 
 async def make_as_of(
-    connection: graph.Connection, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
+    connection: connections.Connection, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
 ) -> AsOf | None:
     """Make the point in time, in the user's zone if it is one user's; a date without a time is the end of that day."""
     if valid_at is None and recorded_at is None:
         return None
-    await graph.prepare_connection(connection)
-    zone = await graph.SpeakerCache(connection).find_zone(scope) if scope else connection.settings.timezone
+    await schema.prepare_connection(connection)
+    zone = await speakers.SpeakerCache(connection).find_zone(scope) if scope else connection.settings.timezone
     moments = (moment and set_timezone(_extend_to_day_end(moment), zone) for moment in (valid_at, recorded_at))
-    return records.AsOf(*moments)
+    return AsOf(*moments)
 
 
 @command(MEMORY_PANEL)
@@ -114,13 +125,15 @@ async def facts(
 ) -> Output:
     """List what is known of a user, newest first: what is so, what was planned, and what happened once."""
     whose = {"app_name": app_name, "user_id": user_id}
-    async with graph.Connection() as connection:
+    async with connections.Connection() as connection:
         as_of = await make_as_of(connection, Scope(**whose), valid_at, recorded_at)
-        listing = Listings(connection).facts(**whose, about=about, past=past, limit=limit, after=after, as_of=as_of)
+        listing = listings.Listings(connection).facts(
+            **whose, about=about, past=past, limit=limit, after=after, as_of=as_of
+        )
         page = await collect_page(listing, app_name, user_id)
         if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
-            meant = await graph.knowledge.find_entity(connection, Scope(**whose), about, now=datetime.now(UTC))
-            listing = Listings(connection).facts(
+            meant = await graph_listings.find_entity(connection, Scope(**whose), about, now=datetime.now(UTC))
+            listing = listings.Listings(connection).facts(
                 app_name=app_name, user_id=user_id, about=meant.key, past=past, limit=limit
             )
             page = await collect_page(listing, app_name, user_id)
@@ -157,8 +170,10 @@ async def entities(
     after: AfterOption = None,
 ) -> Output:
     """List the people and things that a user's facts are about, those with most facts first."""
-    async with graph.Connection() as connection:
-        listing = Listings(connection).entities(app_name=app_name, user_id=user_id, type=type, limit=limit, after=after)
+    async with connections.Connection() as connection:
+        listing = listings.Listings(connection).entities(
+            app_name=app_name, user_id=user_id, type=type, limit=limit, after=after
+        )
         page = await collect_page(listing, app_name, user_id)
     text = make_grid(map(_make_entity_row, page)) if page else "No entities."
     return make_page(page, text, limit=limit, after=lambda entity: entity.key)
@@ -191,7 +206,7 @@ async def recall(
 
     def make_filters(zone: tzinfo) -> Filters:
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
-        return records.Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
+        return Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
     query = _join_question(words)
     scope, _ = Scope(app_name, user_id), make_filters(UTC)  # rejects invalid filters before connecting to a server
@@ -271,12 +286,12 @@ async def forget(
     scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
-        connection = await graph.prepare_connection(memory.connection)
+        connection = await schema.prepare_connection(memory.connection)
         if session_id:
-            count = await graph.forgetting.count_session_memories(connection, scope, session_id)
+            count = await erasing.count_session_memories(connection, scope, session_id)
         else:
-            known_ids = [*(ids or ()), *map(consolidation.make_statement_id, ids or ())]
-            count = await graph.forgetting.count_known_memories(connection, scope, known_ids)
+            known_ids = [*(ids or ()), *map(fact_rules.make_statement_id, ids or ())]
+            count = await erasing.count_known_memories(connection, scope, known_ids)
         if not count:
             await _check_target(app_name, user_id, session_id, ids)
         else:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.fact_rules import EndOperation
-from adk_graph_memory.records import Candidates, KnownFact, Precision, Proposition, Source
+from adk_graph_memory.language.dates import Precision
+from adk_graph_memory.records.extractions import Source
+from adk_graph_memory.records.facts import Candidates, KnownFact, Proposition
 
 TimelinePoint = tuple[datetime, datetime, int, str, float]
 

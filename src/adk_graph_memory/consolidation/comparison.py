@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adk_graph_memory.consolidation import entity_numbers, entity_resolution, fact_rules
+from adk_graph_memory.consolidation import entity_groups, entity_resolution, fact_rules
 from adk_graph_memory.consolidation.claims import (
     Claim,
     ClaimGroup,
@@ -18,17 +18,15 @@ from adk_graph_memory.consolidation.claims import (
 )
 from adk_graph_memory.consolidation.fact_rules import EndOperation
 from adk_graph_memory.consolidation.restriction import refuse_turns
-from adk_graph_memory.records import (
+from adk_graph_memory.records.extractions import ExtractedFact, Extraction, Remark
+from adk_graph_memory.records.facts import (
+    STATES_PREDICATE,
     Candidates,
     EntityDoubt,
     EntityResolution,
-    ExtractedFact,
-    Extraction,
     KnownEntity,
     Proposition,
-    Remark,
 )
-from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 MAX_SIMILAR_CLAIMS = 8
 """How many of the graph's claims one new claim is compared with."""
@@ -140,7 +138,7 @@ def compare_extraction(
     resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
     if doubt_answers:
         resolution = entity_resolution.answer_doubts(resolution, doubt_answers, candidates.entities)
-    refused = entity_numbers.count_refused_numbers(extraction.entities, resolution, candidates.entities)
+    refused = entity_groups.count_refused_numbers(extraction.entities, resolution, candidates.entities)
     candidates = _apply_resolution(candidates, resolution)
     resolution = entity_resolution.add_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys_by_ref

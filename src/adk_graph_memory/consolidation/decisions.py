@@ -12,8 +12,7 @@ from adk_graph_memory.consolidation.claims import Claim, ClaimGroup, Exclusion
 from adk_graph_memory.consolidation.comparison import Comparison, add_exclusion
 from adk_graph_memory.consolidation.fact_rules import EndOperation
 from adk_graph_memory.consolidation.timeline import Period, make_periods
-from adk_graph_memory.records import KnownEntity, PlannedEntity, Proposition
-from adk_graph_memory.records.write_plan import FactOperation
+from adk_graph_memory.records.facts import FactOperation, KnownEntity, PlannedEntity, Proposition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Resolve extracted entities to known or new ones, and report what no rule may decide as doubts.
+"""Resolve extracted entities to known or new ones: who is who, and which doubts no rule may decide.
 
 Windows are resolved one after another. The entities of a window are matched with known ones and those of earlier
 windows, the surest match first. No two entities of a window get the same match, for the extractor told them apart.
@@ -12,20 +12,47 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adk_graph_memory.consolidation import entity_groups, entity_names, entity_numbers
+from adk_graph_memory.consolidation import entity_groups
 from adk_graph_memory.consolidation.entity_groups import BlockingIndex, EntityGroup, EntityMatch
-from adk_graph_memory.consolidation.name_matching import NameMatch
-from adk_graph_memory.records import (
-    EntityDoubt,
-    EntityResolution,
-    ExtractedEntity,
-    KnownEntity,
-    PlannedEntity,
-    digest,
-    fold_text,
-)
+from adk_graph_memory.consolidation.names import NameMatch
+from adk_graph_memory.language.text import digest, fold_text
+from adk_graph_memory.records.extractions import ExtractedEntity
+from adk_graph_memory.records.facts import EntityDoubt, EntityResolution, KnownEntity, PlannedEntity
 from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import Role
+
+
+def apply_owner_names(
+    entities: Iterable[ExtractedEntity], known_entities: Sequence[KnownEntity]
+) -> list[ExtractedEntity]:
+    """Let a name mean whom the owner said that it means, and nobody else."""
+    entities = list(entities)
+    for known in known_entities:
+        if known.own_names:
+            entities = [_unite_name(entity, known) for entity in entities]
+        if known.foreign_names:
+            entities = [_part_names(entity, known) for entity in entities]
+    return entities
+
+
+def _unite_name(entity: ExtractedEntity, known: KnownEntity) -> ExtractedEntity:
+    """Name the entity as the known one if that is so called; two that a reply lists apart become one."""
+    if fold_text(entity.name) not in (fold_text(known.name), *known.own_names):
+        return entity
+    return replace(entity, name=known.name, type=known.type, about=known.about, known_key=known.key)
+
+
+def _part_names(entity: ExtractedEntity, known: KnownEntity) -> ExtractedEntity:
+    """Take away what ties an entity to the known one that its name is foreign to, or that its aliases are."""
+    if fold_text(entity.name) in known.foreign_names:
+        aliases = tuple(alias for alias in entity.aliases if fold_text(alias) != fold_text(known.name))
+        is_tied = entity.known_key in (known.key, *known.merged_keys)
+        return replace(entity, aliases=aliases, known_key=None if is_tied else entity.known_key)
+    if fold_text(known.name) == fold_text(entity.name) or entity.known_key == known.key:
+        aliases = tuple(alias for alias in entity.aliases if fold_text(alias) not in known.foreign_names)
+        return replace(entity, aliases=aliases)
+    return entity
+
 
 _GroupDoubt = tuple[EntityGroup, tuple[EntityGroup, ...]]
 
@@ -74,8 +101,8 @@ def resolve_entities(
         authors: name and role of the authors of the turns.
     """
     author_names = {fold_text(name) for name, _ in authors}
-    entities = entity_names.apply_owner_names(entities, known_entities)
-    entities = entity_numbers.drop_author_numbers(entities, author_names)
+    entities = apply_owner_names(entities, known_entities)
+    entities = entity_groups.drop_author_numbers(entities, author_names)
     groups = [EntityGroup.from_known_entity(entity) for entity in sorted(known_entities, key=lambda entity: entity.key)]
     doubts: list[_GroupDoubt] = []
     for window in sorted({entity.window for entity in entities}):
@@ -84,7 +111,7 @@ def resolve_entities(
         groups += [group for group, _ in new]
         doubts += [(group, others) for group, others in new if others]
     _assign_keys(groups)
-    doubts += entity_numbers.find_name_doubts(groups, known_entities)
+    doubts += entity_groups.find_name_doubts(groups, known_entities)
     groups_by_ref = {member.ref: group for group in groups for member in group.members}
     return EntityResolution(
         keys_by_ref={ref: groups_by_ref[ref].key for ref in sorted(groups_by_ref)},
@@ -187,8 +214,8 @@ def _match_window(
     """Add the groups of one window to their matches; return the new ones, each with the groups it may be."""
     by_key = {key: group for group in resolved_groups if group.is_known for key in (*group.merged_keys, group.key)}
     new: list[_GroupDoubt] = []
-    entity_numbers.join_authors(pending, resolved_groups, authors)
-    by_number = entity_numbers.join_by_number(pending, resolved_groups, by_key)
+    entity_groups.join_authors(pending, resolved_groups, authors)
+    by_number = entity_groups.join_by_number(pending, resolved_groups, by_key)
     joined_refs = {member.ref for group in resolved_groups for member in group.members}
     pending = [group for group in pending if group.members[0].ref not in joined_refs]
     while True:
@@ -237,7 +264,7 @@ def _find_match(group: EntityGroup, index: BlockingIndex) -> _GroupVerdict:
     target, match = closest[0]
     rivals = closest if match.name_match >= NameMatch.LOOSE else related
     is_short = match.name_match is NameMatch.SHORT
-    if len(rivals) > 1 or closest[0] not in certain or (is_short and entity_numbers.has_namesake(target, index)):
+    if len(rivals) > 1 or closest[0] not in certain or (is_short and entity_groups.has_namesake(target, index)):
         return _GroupVerdict(possible_groups=tuple(other for other, _ in related))
     return _GroupVerdict(target, (False, match.name_match))
 

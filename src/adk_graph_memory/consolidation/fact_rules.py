@@ -7,22 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal
 
+from adk_graph_memory.language.dates import Precision, compute_day_range, infer_precision, is_day_range_within
 from adk_graph_memory.language.detection import WIDE_RUN
 from adk_graph_memory.language.spelling import normalize_words
-from adk_graph_memory.records import (
-    ExtractedFact,
-    PlannedFact,
-    Proposition,
-    Source,
-    Statement,
-    digest,
-    fold_text,
-    has_wide_character,
-)
-from adk_graph_memory.records.dates import Precision, compute_day_range, infer_precision, is_day_range_within
-from adk_graph_memory.records.write_plan import STATES_PREDICATE
+from adk_graph_memory.language.text import digest, fold_text, has_wide_character
+from adk_graph_memory.records.extractions import ExtractedFact, Source
+from adk_graph_memory.records.facts import STATES_PREDICATE, PlannedFact, Proposition
+from adk_graph_memory.records.turns import Statement
 
 EndOperation = Literal["SUPERSEDE", "RETRACT"]
+
+
 _OPPOSITES = tuple(
     (frozenset(these.split()), frozenset(those.split()))
     for these, those in (
@@ -43,6 +38,8 @@ _OPPOSITES = tuple(
     )
 )
 """Words for opposites; predicates are English whatever the language of the facts."""
+
+
 _DENIALS = frozenset(("no", "not", "never", "without"))
 
 

@@ -10,19 +10,24 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from adk_graph_memory import errors, llm, prompts
+from adk_graph_memory import errors
 from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
-from adk_graph_memory.language.wording import find_proof
-from adk_graph_memory.records import KnownEntity, PlannedEntity, Usage, count_tokens, fold_text
-from adk_graph_memory.records.dates import format_short_date, format_weekday_date
-from adk_graph_memory.records.write_plan import FactOperation
-from adk_graph_memory.settings import Limits
+from adk_graph_memory.language.dates import format_short_date, format_weekday_date
+from adk_graph_memory.language.text import count_tokens, find_proof, fold_text
+from adk_graph_memory.models import llm, prompts
+from adk_graph_memory.records.extractions import Usage
+from adk_graph_memory.records.facts import FactOperation, KnownEntity, PlannedEntity
+from adk_graph_memory.runtime.settings import Limits
 
 _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
+
+
 MAX_ENTITY_FACTS = 5
 """How many facts and quotes the prompt shows with an entity to identify it."""
+
+
 PROMPT_WINDOWS = 2
 """The longest prompt, in windows of an extraction: it shows facts beside the words they rest on."""
 

@@ -12,18 +12,11 @@ from datetime import datetime
 from uuid import uuid4
 
 from adk_graph_memory.consolidation.restriction import make_read_proposition
-from adk_graph_memory.records import (
-    ExtractedEntity,
-    ExtractedFact,
-    Extraction,
-    KnownFact,
-    Proposition,
-    Source,
-    fold_text,
-)
-from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedRevision
+from adk_graph_memory.language.text import fold_text
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
+from adk_graph_memory.records.facts import KnownFact, PlannedRevision, Proposition, Ruling
+from adk_graph_memory.records.memory import DerivedEntity, DerivedFact, DerivedRevision
 from adk_graph_memory.records.readings import OWNER, RULING_REASONS, ClaimDecision, ClaimRef, OwnerRuling, Reading
-from adk_graph_memory.records.write_plan import PlannedRevision, Ruling
 
 
 def make_ruling_reading(ruling: OwnerRuling, at: datetime) -> Reading:

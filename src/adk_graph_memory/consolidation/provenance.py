@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory.consolidation import fact_rules, owner_words
-from adk_graph_memory.consolidation.derived_entities import find_root_key
+from adk_graph_memory.consolidation.replay import find_root_key
 from adk_graph_memory.consolidation.restriction import find_read_facts
-from adk_graph_memory.records import ExtractedEntity, Source
-from adk_graph_memory.records.derived_memory import DerivedFact, DerivedMemory
+from adk_graph_memory.records.extractions import ExtractedEntity, Source
+from adk_graph_memory.records.facts import RevisionOperation
 from adk_graph_memory.records.history import HistoryEntry, HistoryKind
+from adk_graph_memory.records.memory import DerivedFact, DerivedMemory
 from adk_graph_memory.records.readings import OWNER, Reading, RulingOperation
-from adk_graph_memory.records.write_plan import RevisionOperation
 
 _KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
     "REFINE": "reworded",
@@ -22,6 +22,8 @@ _KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
     "RETRACT": "retracted",
     "REOPEN": "reopened",
 }
+
+
 _KINDS_BY_RULING: dict[RulingOperation, HistoryKind] = {
     "correct": "retracted",
     "retract": "retracted",
@@ -29,6 +31,8 @@ _KINDS_BY_RULING: dict[RulingOperation, HistoryKind] = {
     "unpin": "unpinned",
     "rollback": "rolled back",
 }
+
+
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 

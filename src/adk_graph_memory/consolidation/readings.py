@@ -9,7 +9,7 @@ from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.restriction import refuse_turns
-from adk_graph_memory.records import Extraction
+from adk_graph_memory.records.extractions import Extraction
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading, WithheldFact, rename_turns
 
 

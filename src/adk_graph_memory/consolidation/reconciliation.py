@@ -11,19 +11,20 @@ from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import JudgeDecisions, ReconciledClaims
 from adk_graph_memory.consolidation.timeline import Period, find_period_at
-from adk_graph_memory.records import (
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.records.extractions import Source
+from adk_graph_memory.records.facts import (
     FactLink,
+    FactOperation,
     KnownFact,
     PlannedFact,
     PlannedRevision,
     Proposition,
+    RevisionOperation,
     Ruling,
-    Source,
     Standing,
     WritePlan,
-    digest,
 )
-from adk_graph_memory.records.write_plan import FactOperation, RevisionOperation
 
 NO_DECISIONS = JudgeDecisions()
 

@@ -6,26 +6,26 @@ a context goes likewise. So a fact quoted from "He has it too" does not keep the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
-from adk_graph_memory.consolidation.lost_words import collect_label_words, collect_words
-from adk_graph_memory.language.detection import detect_languages
-from adk_graph_memory.records import (
+from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
+from adk_graph_memory.language.quantities import normalize_quantities
+from adk_graph_memory.language.spelling import normalize_words
+from adk_graph_memory.language.text import fold_text
+from adk_graph_memory.records.extractions import (
+    UNKNOWN_TYPE,
     ExtractedEntity,
     ExtractedFact,
     Extraction,
-    KnownFact,
-    Proposition,
-    Role,
     Source,
-    fold_text,
+    select_said_aliases,
 )
-from adk_graph_memory.records.aliases import select_said_aliases
-from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
+from adk_graph_memory.records.facts import STATES_PREDICATE, KnownFact, Proposition
 from adk_graph_memory.records.readings import (
     RULING_REASONS,
     ClaimDecision,
@@ -34,7 +34,52 @@ from adk_graph_memory.records.readings import (
     Reading,
     WithheldFact,
 )
-from adk_graph_memory.records.write_plan import STATES_PREDICATE
+from adk_graph_memory.records.turns import Role
+
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+
+
+_GRAMMAR = re.compile(r"[\u3040-\u309f・]")
+
+
+def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -> frozenset[str]:
+    """Find the words that only the forgotten texts say, without those that are ordinary in their languages."""
+    words = collect_words(forgotten_texts)
+    for text in kept_texts:
+        if not words:
+            break
+        words -= collect_words([text])
+    stop_words = {word for language in ("en", *detect_languages(forgotten_texts)) for word in load_stop_words(language)}
+    return frozenset(words - collect_words(stop_words))
+
+
+def list_labels(extraction: Extraction) -> list[str]:
+    """List the predicates, topics and types that a model chose; the prompt shows it the types of known entities."""
+    labels = [label for fact in extraction.facts for label in (fact.predicate, fact.topic)]
+    return labels + [entity.type for entity in extraction.entities if entity.known_key is None]
+
+
+def collect_label_words(labels: Iterable[str]) -> set[str]:
+    """Collect the words of labels, which may be in snake_case."""
+    return collect_words(label.replace("_", " ") for label in labels)
+
+
+def collect_words(texts: Iterable[str]) -> set[str]:
+    """Collect the words and numbers of texts; of text written without spaces, each pair of characters.
+
+    Pairs with hiragana are left out: they are grammar. Katakana writes words and names.
+    """
+    words = set[str]()
+    for text in texts:
+        folded = _POSSESSIVE.sub("", fold_text(text))
+        for run in WIDE_RUN.findall(folded):
+            pairs = (run[place : place + 2] for place in range(max(1, len(run) - 1)))
+            words.update(pair for pair in pairs if not _GRAMMAR.search(pair))
+        for word in normalize_words(WIDE_RUN.sub(" ", folded)):
+            words |= {word, word.strip("#&@%*")} - {""}  # who is mentioned as @Ana is Ana
+        words.update(quantity.number for quantity in normalize_quantities(folded).quantities)
+    return words
+
 
 ReadFact = tuple[str, int]
 """The id of a reading, and the reference of a fact in it."""

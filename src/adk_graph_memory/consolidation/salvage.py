@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.owner_words import make_claim_ref
 from adk_graph_memory.consolidation.restriction import rest_on
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownFact, Role
-from adk_graph_memory.records.derived_memory import DerivedEntity, StoredMemory
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction
+from adk_graph_memory.records.facts import KnownFact
+from adk_graph_memory.records.memory import DerivedEntity, StoredMemory
 from adk_graph_memory.records.readings import (
     ClaimDecision,
     ClaimRef,
@@ -17,6 +18,7 @@ from adk_graph_memory.records.readings import (
     Reading,
     RulingOperation,
 )
+from adk_graph_memory.records.turns import Role
 
 
 def salvage_reading(

@@ -1,17 +1,17 @@
-"""Define the extractor interface, and the extractor that asks a language model once per window; choose an extractor."""
+"""Extract what turns say: the interface, the extractor that asks a model once per window, and prepared results."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Protocol
 
-from adk_graph_memory import errors, llm, prompts
+from adk_graph_memory import errors
 from adk_graph_memory.extraction.pieces import (
     Piece,
     divide_window,
@@ -20,17 +20,20 @@ from adk_graph_memory.extraction.pieces import (
     shorten_context,
     split_into_windows,
 )
-from adk_graph_memory.extraction.remarks import apply_remarks, drop_forgotten_turns
-from adk_graph_memory.extraction.reply import parse_reply
-from adk_graph_memory.extraction.reply_schema import ExtractionReply
+from adk_graph_memory.extraction.reply import ExtractionReply, apply_remarks, drop_forgotten_turns, parse_reply
 from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Topic, Vocabulary
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn
-from adk_graph_memory.records.dates import format_weekday_time
-from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.language.dates import format_weekday_time
+from adk_graph_memory.models import llm, prompts
+from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Remark, Source
+from adk_graph_memory.records.facts import STATES_PREDICATE, KnownEntity
+from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.runtime.settings import Limits, Settings
 
 _CONTEXT_SHARE, _MIN_CONTEXT_TOKENS = 0.25, 1_000
 """Tokens of the turns before a window, as a share of the window's, and how many there may always be."""
+
+
 _GREETING = Turn("greeting", "user", "Good morning!", datetime(2026, 1, 1, 9, tzinfo=UTC))
 
 
@@ -324,3 +327,96 @@ def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | 
         vocabulary=vocabulary,
         keep_unverified=settings.keep_unverified,
     )
+
+
+Prepare = Callable[[Sequence[Turn], Sequence[KnownEntity]], Awaitable[Extraction]]
+"""Extracts from a window of turns, given the entities already in the graph; what was said before does not matter."""
+
+
+class PreparedExtractor:
+    """Extracts what is known of the turns beforehand.
+
+    Args:
+        prepare: makes the extraction of a window of turns.
+        extractor: reads the turns in its place if the request is resumed later.
+        version: how the graph names who made the extraction; by default, the extractor.
+        functional_predicates: predicates of which a subject has one value at a time; by default, the extractor's.
+    """
+
+    def __init__(
+        self,
+        prepare: Prepare,
+        extractor: Extractor,
+        *,
+        version: str | None = None,
+        functional_predicates: frozenset[str] | None = None,
+    ) -> None:
+        self._prepare, self._extractor = prepare, extractor
+        self.version, self.model_name = version or extractor.version, extractor.model_name
+        self.topics: tuple[str, ...] = ()
+        self.functional_predicates = (
+            extractor.functional_predicates if functional_predicates is None else functional_predicates
+        )
+
+    def restrict_topics(self, topics: Collection[str]) -> Extractor:
+        """Return the extractor itself: what is known has its topic."""
+        return self
+
+    def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
+        """Split the turns as the extractor does."""
+        return self._extractor.split_turns(turns)
+
+    async def extract(
+        self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
+    ) -> Extraction:
+        """Return what is known of the turns."""
+        return await self._prepare(turns, known_entities)
+
+
+def keep_statements(
+    extraction: Extraction, turns: Sequence[Turn], topics: Mapping[str, str], *, owner: str
+) -> Extraction:
+    """Return the extraction with a fact of each of these turns, in its own words if nothing else was read in it.
+
+    Such a fact is about who says it. What an agent or a tool says is about whom it serves.
+
+    Args:
+        extraction: what was extracted from the turns.
+        turns: each a statement that somebody asked to remember.
+        topics: the topic of a turn's facts, by the turn's id, if somebody gave one.
+        owner: how whoever the memory belongs to is named.
+    """
+    facts = [_set_topic(fact, topics) for fact in extraction.facts]
+    entities = list(extraction.entities)
+    read_ids = {source.turn_id for fact in facts for source in fact.sources}
+    for turn in turns:
+        if turn.id in read_ids:
+            continue
+        fact = ExtractedFact(
+            subject=_find_person(owner if turn.role == "model" else turn.author, entities),
+            predicate=STATES_PREDICATE,
+            object=None,
+            text=turn.text,
+            sources=(Source.from_turn(turn, 0, len(turn.text)),),
+            speaker=turn.author,
+            at=turn.at,
+            topic=topics.get(turn.id, ""),
+            ref=max((other.ref for other in facts), default=-1) + 1,
+        )
+        facts.append(fact)
+    return replace(extraction, entities=tuple(entities), facts=tuple(facts))
+
+
+def _set_topic(fact: ExtractedFact, topics: Mapping[str, str]) -> ExtractedFact:
+    given = [topics[source.turn_id] for source in fact.sources if source.turn_id in topics]
+    return replace(fact, topic=given[0]) if given else fact
+
+
+def _find_person(name: str, entities: list[ExtractedEntity]) -> int:
+    """Find the reference of a person, who is added to the entities if need be."""
+    for entity in entities:
+        if name.casefold() in (known.casefold() for known in (entity.name, *entity.aliases)):
+            return entity.ref
+    ref = max((entity.ref for entity in entities), default=-1) + 1
+    entities.append(ExtractedEntity(ref, name, "person"))
+    return ref

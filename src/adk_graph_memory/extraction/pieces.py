@@ -7,13 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adk_graph_memory.records import Extraction, Turn, count_tokens, find_token_end
-from adk_graph_memory.records.text_keys import CUT_MARK, MAX_TOKEN_CHARACTERS, leave_out_middle
+from adk_graph_memory.language.text import (
+    CUT_MARK,
+    MAX_TOKEN_CHARACTERS,
+    count_tokens,
+    find_token_end,
+    leave_out_middle,
+)
+from adk_graph_memory.records.extractions import Extraction
+from adk_graph_memory.records.turns import Turn
 
 _MIN_DIVIDED_TOKENS = 200
 """Tokens above which a piece that a model cannot read is divided."""
+
+
 _BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…؟]++[\"'”’»)\]*_]*+\s|[。！？]++[」』”）)]*+", r"\s")))
 """Where a text is best cut: after a paragraph, a line, a sentence, a word."""
+
+
 _BLANK_REST = re.compile(r"\s*+\Z")
 
 

@@ -1,4 +1,8 @@
-"""Parse a model's reply into entities and facts with verified quotes, and count what is dropped, by reason."""
+"""Parse a model's reply into entities and facts with verified quotes, and count what is dropped, by reason.
+
+Gemini's schema subset allows no unions, tuples or free-form objects, so no field uses them. Each field is explained
+here or in the prompt, not in both.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,165 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import MAXYEAR, MINYEAR, datetime
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, Field
 
 from adk_graph_memory.extraction.grounding import QuoteLocator, fold_quote
-from adk_graph_memory.extraction.reply_schema import EntityReply, ExtractionReply, FactReply
-from adk_graph_memory.extraction.validity_interval import parse_validity_interval
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Vocabulary, format_predicate
-from adk_graph_memory.records import (
+from adk_graph_memory.language.dates import Precision, apply_fixed_offset, compute_date_end
+from adk_graph_memory.language.text import fold_text, has_wide_character
+from adk_graph_memory.records.extractions import (
+    UNKNOWN_TYPE,
     ExtractedEntity,
     ExtractedFact,
     Extraction,
-    KnownEntity,
+    Manner,
+    Remark,
     Source,
-    Turn,
-    fold_text,
-    has_wide_character,
+    select_said_aliases,
 )
-from adk_graph_memory.records.aliases import select_said_aliases
-from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
+from adk_graph_memory.records.facts import KnownEntity
+from adk_graph_memory.records.turns import Turn
+
+
+def _parse_number(value: Any) -> Any:
+    """The number in "3", "turn-3" or 3.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    match = re.search(r"(?<!\w)-?\d+", value) if isinstance(value, str) else None
+    return int(match[0]) if match else value
+
+
+def _parse_numbers(value: Any) -> Any:
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return list(dict.fromkeys(number for number in map(_parse_number, values) if isinstance(number, int)))
+
+
+def _replace_null(value: Any) -> Any:
+    return "" if value is None else value
+
+
+LenientInt = Annotated[int, BeforeValidator(_parse_number)]
+
+
+LenientInts = Annotated[list[int], BeforeValidator(_parse_numbers)]
+
+
+LenientText = Annotated[str, BeforeValidator(_replace_null)]
+
+
+LenientTexts = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
+
+
+class EntityReply(BaseModel):
+    ref: LenientInt = Field(description="a number of your choice")
+    name: str
+    type: str = UNKNOWN_TYPE
+    aliases: LenientTexts = []
+    about: LenientText = Field(default="", description="what tells it from a namesake, in a few words")
+    known_id: LenientInt | None = None
+
+
+class FactReply(BaseModel):
+    ref: LenientInt = Field(default=0, description="a number of your choice")
+    subject: LenientInt = Field(description="ref of an entity")
+    predicate: str
+    object: LenientInt | None = Field(default=None, description="ref of the other entity, if there is one")
+    text: str = Field(description="one short sentence")
+    quote: str
+    turns: LenientInts = Field(description="numbers of the turns that contain the quote")
+    speaker: LenientText = Field(default="", description="whose word it is, if not the author's of the turn")
+    modality: Literal["asserted", "negated", "planned", "hypothetical", "reported"] = "asserted"
+    valid_from: str | None = None
+    valid_to: str | None = None
+    topic: LenientText = ""
+    replaces: LenientInts = Field(default=[], description="refs of facts of this reply")
+    correction: bool = False
+    depends_on: LenientInts = Field(default=[], description="refs of facts of this reply")
+
+
+class TurnReply(BaseModel):
+    turn: LenientInt
+    kind: Manner
+    origin: LenientText = Field(default="", description="who wrote it, if said")
+
+
+class ForgetReply(BaseModel):
+    request: LenientInt = Field(description="the turn that asks for it")
+    turns: LenientInts = Field(description="those of its author that it covers, and answers that repeat them")
+
+
+class ExtractionReply(BaseModel):
+    entities: list[EntityReply] = []
+    facts: list[FactReply] = []
+    turns: list[TurnReply] = []
+    forget: list[ForgetReply] = []
+
+
+_YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
+
+
+class DateWithPrecision(NamedTuple):
+    """A moment, and whether it stands for a year, month, day or time."""
+
+    at: datetime
+    precision: Precision
+
+
+class ValidityInterval(NamedTuple):
+    """When a fact begins and ends to hold; ``is_inverted`` if the reply gave an end before the start."""
+
+    start: DateWithPrecision | None = None
+    end: DateWithPrecision | None = None
+    is_inverted: bool = False
+
+
+def parse_validity_interval(
+    valid_from: str | None, valid_to: str | None, said_at: datetime, *, is_ahead: bool
+) -> ValidityInterval:
+    """Parse two ISO 8601 years, months, dates or times; one that cannot be parsed is None.
+
+    An end before the start is dropped.
+
+    Args:
+        valid_from: the first year, month, day or time.
+        valid_to: the last one.
+        said_at: when the fact was said; a date without an offset is in its time zone.
+        is_ahead: whether the fact is planned. If not, an end on the day it was said is at ``said_at``.
+    """
+    start, end = _parse_iso_date(valid_from, said_at), _parse_iso_date(valid_to, said_at)
+    starts_at = start.at if start else None
+    if end is not None:
+        ends_at = compute_date_end(*end)
+        is_same_day = end.precision == "day" and end.at.date() == said_at.date()
+        if is_same_day and said_at > end.at and not is_ahead and (starts_at is None or starts_at < said_at):
+            ends_at = said_at
+        end = DateWithPrecision(ends_at, end.precision) if _is_in_range(ends_at) else None
+    if end and starts_at and (end.at < starts_at or (end.at == starts_at and end.precision != "time")):
+        return ValidityInterval(start, None, is_inverted=True)
+    return ValidityInterval(start, end)
+
+
+def _parse_iso_date(text: str | None, said_at: datetime) -> DateWithPrecision | None:
+    """The first moment of the year, month, day or time that the text names."""
+    text = (text or "").strip()
+    precision: Precision = "time" if ":" in text or "T" in text else "day"
+    if match := _YEAR_OR_MONTH.fullmatch(text):
+        precision = "month" if match[2] else "year"
+        text = f"{match[1]}-{match[2] or '01'}-01"
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = parsed if parsed.tzinfo else parsed.replace(tzinfo=said_at.tzinfo)
+    return DateWithPrecision(apply_fixed_offset(moment), precision) if _is_in_range(moment) else None
+
+
+def _is_in_range(moment: datetime) -> bool:
+    """Whether the moment exists in every time zone, and a year later too."""
+    return MINYEAR < moment.year < MAXYEAR
 
 
 def parse_reply(
@@ -214,4 +360,74 @@ def _make_extracted_fact(
         valid_to_precision=interval.end.precision if interval.end else None,
         topic=topic,
         is_correction=fact.correction,
+    )
+
+
+_BORROWED_KINDS = ("pasted", "quoted")
+
+
+def apply_remarks(
+    extraction: Extraction, reply: ExtractionReply, turns: Sequence[Turn], context: Sequence[Turn] = ()
+) -> Extraction:
+    """Add the reply's remarks to the extraction and drop what somebody asked to forget.
+
+    Args:
+        extraction: the entities and facts of the reply.
+        reply: the model's reply.
+        turns: the turns of the window, numbered from 0.
+        context: the turns before the window, with negative numbers; a request to forget may cover them.
+    """
+    turns_by_number = dict(enumerate((*context, *turns), start=-len(context)))
+    drop_counts = Counter(extraction.drop_counts)
+    remarks = {turns_by_number[remark.turn].id: remark for remark in reply.turns if 0 <= remark.turn < len(turns)}
+    drop_counts["remark on no turn of the window"] += len(reply.turns) - len(remarks)
+    extraction = replace(
+        extraction,
+        remarks=tuple(Remark(id, remark.kind, remark.origin.strip()) for id, remark in sorted(remarks.items())),
+    )
+    borrowed_ids = {id for id, remark in remarks.items() if remark.kind in _BORROWED_KINDS}
+    forget: set[str] = set()
+    for request in reply.forget:
+        ids = set(_collect_forget_ids(request, turns_by_number, borrowed_ids))
+        drop_counts["request to forget that its author may not make"] += not ids
+        forget |= ids
+    return drop_forgotten_turns(extraction, frozenset(forget), drop_counts)
+
+
+def _collect_forget_ids(
+    request: ForgetReply, turns_by_number: dict[int, Turn], borrowed_ids: set[str]
+) -> Iterator[str]:
+    """Ids of the turns that a request covers: those of the person who asks, and an agent's answers.
+
+    A request in a turn of borrowed words may not be its author's, so it covers that turn only.
+    """
+    asking_turn = turns_by_number.get(request.request)
+    if asking_turn is None or asking_turn.role != "user":
+        return
+    for turn in (asking_turn, *(turns_by_number[number] for number in request.turns if number in turns_by_number)):
+        may_forget = turn.author == asking_turn.author or turn.role == "model"
+        if turn is asking_turn or (may_forget and asking_turn.id not in borrowed_ids):
+            yield turn.id
+
+
+def drop_forgotten_turns(extraction: Extraction, forget: frozenset[str], drop_counts: Counter[str]) -> Extraction:
+    """Drop all that rests on the turns with these ids, then facts without sources and entities nothing refers to."""
+    if not forget:
+        return replace(extraction, drop_counts=+drop_counts)
+    facts: list[ExtractedFact] = []
+    for fact in extraction.facts:
+        sources = tuple(source for source in fact.sources if source.turn_id not in forget)
+        if sources:
+            facts.append(replace(fact, sources=sources))
+    drop_counts["fact that somebody asked not to remember"] += len(extraction.facts) - len(facts)
+    mentions = tuple(mention for mention in extraction.mentions if mention[0] not in forget)
+    used_refs = {ref for fact in facts for ref in (fact.subject, fact.object)} | {ref for _, ref in mentions}
+    return replace(
+        extraction,
+        entities=tuple(entity for entity in extraction.entities if entity.ref in used_refs),
+        facts=tuple(facts),
+        mentions=mentions,
+        drop_counts=+drop_counts,
+        remarks=tuple(remark for remark in extraction.remarks if remark.turn_id not in forget),
+        forget_turn_ids=tuple(sorted(forget)),
     )

@@ -9,17 +9,24 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from adk_graph_memory import errors, telemetry
+from adk_graph_memory import errors
+from adk_graph_memory.runtime import telemetry
 
 if TYPE_CHECKING:
     from adk_graph_memory.graph.connection import Connection
 
+
 Append = Mapping[str, Any]
 """An append as the statement ``append_events`` takes it."""
 
+
 TRANSACTIONS_AT_ONCE = 2
 """While the server commits one, this process packs the next one."""
+
+
 APPENDS_PER_TRANSACTION = 100
+
+
 SLOW_SECONDS = 0.25
 """A transaction that takes longer lets another one start: it probably waits for a lock."""
 

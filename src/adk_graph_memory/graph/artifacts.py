@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.queries import make_scope_parameters
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph.statements import make_scope_parameters
+from adk_graph_memory.records.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,30 @@ from typing import Any, Protocol
 
 from neo4j import Record
 
-from adk_graph_memory.graph import fact_rows, forgetting, lucene
+from adk_graph_memory.graph import erasing, fact_rows, lucene
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, read_known_entity
-from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT
+from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.records import Candidates, FactLink, KnownEntity, Proposition, Scope
-from adk_graph_memory.records.write_plan import STATES_PREDICATE
+from adk_graph_memory.records.facts import STATES_PREDICATE, Candidates, FactLink, KnownEntity, Proposition
+from adk_graph_memory.records.scopes import Scope
 
 MAX_PREDICATE_FACTS = 200
 """Facts of one subject and predicate that a new fact is compared with, latest first."""
+
+
 MAX_NAMESAKES = 10
 """Entities looked up per name, for users with more entities than an extractor is offered."""
+
+
 MIN_SIMILARITY, MAX_SIMILAR_FACTS, MAX_RECENT_FACTS = 0.70, 5, 300
 """Minimum similarity (0 to 1, Neo4j's scaled cosine) of a candidate fact; candidates per new fact and entity; and the
 number of an entity's latest facts that are searched."""
+
+
 _SIMILARITY_PARAMETERS = {"near": MIN_SIMILARITY, "nearest": MAX_SIMILAR_FACTS, "recent": MAX_RECENT_FACTS}
+
+
 MAX_CONTEXT_FACTS, MAX_OPEN_PLANS = 30, 10
 """Latest facts and latest open plans, per entity of an extraction, that the judge sees. Plans count separately, because
 their outcome is often heard long after them."""
@@ -110,7 +118,7 @@ def _make_lookup_keys(
     tombstones = {
         make_tombstone(connection, memory_ids[turn_id]): turn_id
         for turn_id in query.turn_ids
-        for make_tombstone in (forgetting.make_turn_tombstone, forgetting.make_fact_tombstone)
+        for make_tombstone in (erasing.make_turn_tombstone, erasing.make_fact_tombstone)
     }
     # With fewer entities than the maximum, the lease lists them all: none has to be looked up by name.
     names = () if len(window.known_entities) < MAX_KNOWN_ENTITIES else query.entity_names

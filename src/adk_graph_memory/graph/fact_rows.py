@@ -7,25 +7,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from adk_graph_memory.graph import word_parts
+from adk_graph_memory.graph import lucene
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.language.zones import apply_fixed_offset, get_utc_offset, restore_datetime
-from adk_graph_memory.records import (
+from adk_graph_memory.language.dates import apply_fixed_offset, get_utc_offset, infer_precision, restore_datetime
+from adk_graph_memory.records.extractions import Source
+from adk_graph_memory.records.facts import (
+    FactValidity,
     KnownFact,
-    Passage,
     PlannedFact,
     PlannedRevision,
     Proposition,
     Ruling,
-    Source,
     Standing,
-    Statement,
-    StoredEntity,
-    StoredFact,
 )
-from adk_graph_memory.records.dates import infer_precision
-from adk_graph_memory.records.fact_validity import FactValidity
+from adk_graph_memory.records.results import StoredEntity, StoredFact
+from adk_graph_memory.records.turns import Passage, Statement
 
 
 def make_fact_row(
@@ -38,7 +35,7 @@ def make_fact_row(
         "signature": proposition.signature,
         "is_new": fact.is_new,
         "text": proposition.text,
-        "words": word_parts.extract_word_parts(proposition.text),
+        "words": lucene.extract_word_parts(proposition.text),
         "predicate": proposition.predicate,
         "modality": proposition.modality,
         "topic": proposition.topic,

@@ -1,4 +1,4 @@
-"""Queue turns to remember and lease them to workers, a window at a time; each window is an Ingest node."""
+"""Queue turns to remember, lease them to workers window by window, and find sessions that an older extractor read."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from typing import Any, Literal
 
 from neo4j import Record
 
-from adk_graph_memory import telemetry
-from adk_graph_memory.graph import fact_rows, forgetting
+from adk_graph_memory.graph import erasing, fact_rows
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, make_scope_parameters
-from adk_graph_memory.language.zones import get_utc_offset, restore_datetime
-from adk_graph_memory.records import KnownEntity, Passage, Scope, Turn, digest
-from adk_graph_memory.records.turns import is_evidence
+from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT, make_scope_parameters
+from adk_graph_memory.language.dates import get_utc_offset, restore_datetime
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.records.facts import KnownEntity
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Passage, Turn, is_evidence
+from adk_graph_memory.runtime import telemetry
 
 MAX_KNOWN_ENTITIES = 300
 """Entities offered to an extractor; more would crowd out the conversation."""
+
+
 CONTEXT_TURNS = 4
 """Turns before a window that are shown with it, so that "she" and "there" can be understood."""
+
+
 MAX_UNEMBEDDED_MEMORIES = 1_000
 """Memories without a vector that one ingest embeds as well."""
 
@@ -316,7 +322,7 @@ def _make_request_rows(connection: Connection, turns: Sequence[Turn], session_id
             "id": turn.id,
             "memory_id": id,
             "text_key": turn.text_key,
-            "tombstone": forgetting.make_turn_tombstone(connection, id),
+            "tombstone": erasing.make_turn_tombstone(connection, id),
         }
         for turn, id in zip(turns, ids, strict=True)
     ]

@@ -10,8 +10,7 @@ from typing import Any
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows, json_map
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.language.zones import restore_datetime
-from adk_graph_memory.records import Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.records.inspection import (
     FactQuote,
     FactReference,
@@ -25,18 +24,26 @@ from adk_graph_memory.records.inspection import (
     RevisionEntry,
     SessionSummary,
 )
-from adk_graph_memory.records.results import choose_display_name
-from adk_graph_memory.records.scopes import OWNER_NAME
+from adk_graph_memory.records.results import Recollection, StoredEntity, StoredFact, choose_display_name
+from adk_graph_memory.records.scopes import OWNER_NAME, Scope
 from adk_graph_memory.records.turns import make_memory_id
 
 MOST_AROUND = 50
 """Turns that a fact rests on, changes of it, and facts of each kind next to it, that a page shows."""
+
+
 TURNS_AROUND = 2
 """Turns shown before and after one that a fact rests on."""
+
+
 FACTS_PER_PAGE = 200
 """Facts about one entity that a page shows."""
+
+
 NEIGHBOURS = 59
 """Entities around one entity; with it, a picture of 60 nodes can still be read."""
+
+
 LINKS = 200
 """Facts between these that a picture shows."""
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import migrate
+from adk_graph_memory.graph import schema
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_index_states, fetch_schema_state
-from adk_graph_memory.records import Passage, Scope
-from adk_graph_memory.records.findings import Invariant
 from adk_graph_memory.records.readings import is_readable
+from adk_graph_memory.records.reports import Invariant
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Passage
 
 MENDED_FIRST: tuple[Invariant, ...] = (
     "edges_across_users",
@@ -24,8 +25,12 @@ MENDED_FIRST: tuple[Invariant, ...] = (
     "malformed_memories",
 )
 """Mended before the memory is derived again, which puts back what it needs."""
+
+
 MENDED_LAST: tuple[Invariant, ...] = ("malformed_intervals", "wrong_flags")
 """Mended of what is not derived, or differs from it in no word."""
+
+
 _USER_INVARIANTS: tuple[Invariant, ...] = (*MENDED_FIRST, *MENDED_LAST, "unsupported_facts")
 
 
@@ -136,16 +141,16 @@ async def find_schema_faults(connection: Connection) -> SchemaFaults:
     """Find what the schema lacks for our labels, whatever other labels' indexes are called."""
     definitions = await _fetch_definitions(connection)
     rows = await connection.run_statement("indexes", names=sorted(definitions))
-    rows = [row for row in rows if migrate.IndexShape.read(row) == definitions[row["name"]].shape]
+    rows = [row for row in rows if schema.IndexShape.read(row) == definitions[row["name"]].shape]
     missing = definitions.keys() - {row["name"] for row in rows}
     states = {row["name"]: row["state"] for row in rows if row["state"] != "ONLINE"}
     failed = {row["name"]: row["drop_statement"] for row in rows if row["state"] == "FAILED"}
     return SchemaFaults(tuple(sorted(missing)), tuple(sorted(states)), failed)
 
 
-async def _fetch_definitions(connection: Connection) -> dict[str, migrate.IndexDefinition]:
+async def _fetch_definitions(connection: Connection) -> dict[str, schema.IndexDefinition]:
     state = await fetch_schema_state(connection)
-    return {definition.name: definition for definition in migrate.list_definitions(connection, state)}
+    return {definition.name: definition for definition in schema.list_definitions(connection, state)}
 
 
 async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | None:
@@ -156,7 +161,7 @@ async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | Non
         for statement in faults.failed.values():
             await connection.run_cypher(statement, name="drop_index")
         for definition in (definitions[name] for name in (*faults.missing, *faults.failed)):
-            await migrate.create_definition(connection, "create_index", definition.statement, definition.parameters)
+            await schema.create_definition(connection, "create_index", definition.statement, definition.parameters)
         await await_indexes(connection, [*faults.missing, *faults.offline])
     except (errors.DatabaseError, errors.SchemaError) as error:
         return str(error)

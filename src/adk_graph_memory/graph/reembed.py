@@ -15,19 +15,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import knowledge, vector_slots
+from adk_graph_memory.graph import listings, vector_slots
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.vector_slots import VectorSlot
-from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.records.turns import Embedding, Passage
 
 NodeKind = Literal["memory", "entity"]
+
+
 NODE_KINDS: tuple[NodeKind, ...] = ("memory", "entity")
+
+
 Key = tuple[str, str]
 """A scope's key and the id of a node in it."""
+
+
 LAST_ID = chr(sys.maxunicode)
 """Behind every key and id."""
+
+
 PAGES_PER_PLAN = 32
 """Pages that one statement plans."""
+
+
 _NO_EMBEDDING: dict[str, Any] = {"vector": None, "tokens": None}
 
 
@@ -71,7 +81,7 @@ class TextSelection:
         if self.app_name is None and self.user_id is None:
             yield "", LAST_ID
             return
-        async for scope in knowledge.iterate_owners(connection, self.app_name, self.user_id):
+        async for scope in listings.iterate_owners(connection, self.app_name, self.user_id):
             yield scope.key, scope.key
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from neo4j import Record
 
-from adk_graph_memory.graph import forgetting, ingest_queue, memories
+from adk_graph_memory.graph import erasing, ingest_queue, writing
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.ingest_queue import CONTEXT_TURNS, Lease
-from adk_graph_memory.graph.knowledge import iterate_owners
-from adk_graph_memory.records import Scope, Turn
+from adk_graph_memory.graph.listings import iterate_owners
+from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.records.readings import Reading, encode_reading
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ async def _fetch_rows(
     """Fetch rows of turns to be read again, without those from which a fact was forgotten: nothing is read in them."""
     given = {"session_id": session_id, "extractor": extractor, "since": since}
     rows = await connection.run_statement("outdated_turns", given, scope=scope.key)
-    keys = [forgetting.make_fact_tombstone(connection, row["memory_id"]) for row in rows]
+    keys = [erasing.make_fact_tombstone(connection, row["memory_id"]) for row in rows]
     graves = await connection.run_statement("tombstones", scope=scope.key, keys=keys) if keys else []
     refused_keys = {grave["key"] for grave in graves}
     return [row for row, key in zip(rows, keys, strict=True) if key not in refused_keys]
@@ -139,4 +140,4 @@ async def write_rereading(
         held=len(reading.held) or None,
         turns=list(rereading.turns),
     )
-    await memories.mark_unread_turns(transaction, scope, reading)
+    await writing.mark_unread_turns(transaction, scope, reading)

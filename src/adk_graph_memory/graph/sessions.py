@@ -13,8 +13,8 @@ from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.append_queue import AppendResult
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.queries import make_scope_parameters
-from adk_graph_memory.records import Scope
+from adk_graph_memory.graph.statements import make_scope_parameters
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import make_memory_id
 
 NO_LIMIT = 2**31 - 1

@@ -12,17 +12,21 @@ from neo4j import Record
 from adk_graph_memory import errors
 from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.migrate import prepare_connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.language.dates import parse_timezone
 from adk_graph_memory.language.detection import detect_languages
-from adk_graph_memory.language.zones import parse_timezone
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import Scope
 
 SpeakerNames = tuple[tuple[str, ...], ...]
 """For each speaker the author's name on the turns, then their other names."""
 
+
 LANGUAGE_SAMPLE_SIZE, LANGUAGE_SAMPLE_CHARACTERS = 32, 200
 """Memories from which a user's languages are detected, and characters of each."""
+
+
 logger = logging.getLogger(__name__)
+
 
 MAX_CACHED_USERS = 10_000
 """Users in the cache."""

@@ -16,15 +16,20 @@ from neo4j import Record
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.queries import LABELS, SLOT_NAMES, name_index
-from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.graph.statements import LABELS, SLOT_NAMES, name_index
+from adk_graph_memory.records.turns import Embedding, Passage
 
 logger = logging.getLogger(__name__)
 
+
 FIRST_SLOT = SLOT_NAMES[0]
 """The slot of the first vectors."""
+
+
 INDEXED = ("memory", "entity")
 """What has a vector index in each slot."""
+
+
 INDEX_WAIT_SECONDS = 300
 """Seconds that a new index may take to come ONLINE on a large store."""
 

@@ -1,1 +1,1 @@
-"""Detect the language of a text, list its stop words and find the dates it names."""
+"""Read text of any language: its script, dates, quantities and spellings."""

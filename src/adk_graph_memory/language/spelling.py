@@ -1,14 +1,27 @@
-"""Normalize words of any script: without accents, vowel points and punctuation, with one kind of kana."""
+"""Compare words and names of any script however they are spelled."""
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from typing import Protocol, TypeVar
+
+from adk_graph_memory import errors
 
 _LETTER_VARIANTS = str.maketrans("łđðøħ", "lddoh") | {ord("æ"): "ae", ord("œ"): "oe", ord("þ"): "th"}
+
+
 _LETTER_VARIANTS |= str.maketrans("ىیکةہۀ", "ييكههه")  # Egyptian, Persian and hasty forms of the same letters
+
+
 _KATAKANA_TO_HIRAGANA = {code: code - 0x60 for code in range(0x30A1, 0x30F7)}
+
+
 _UMLAUT_DIGRAPHS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+
+
 _UNSPACED_RANGES = (
     ("\u0e00", "\u0eff"),
     ("\u1000", "\u109f"),
@@ -16,7 +29,11 @@ _UNSPACED_RANGES = (
     ("\u3005", "\u9fff"),
     ("\uac00", "\ud7a3"),
 )
+
+
 _DROPPED_CHARACTERS = frozenset("'’ʼ`´‘\"״׳″ـ")
+
+
 _KEPT_PUNCTUATION = frozenset("#&@%*")
 
 
@@ -85,3 +102,59 @@ def is_hangul(text: str) -> bool:
 def is_unspaced(text: str) -> bool:
     """Whether every character belongs to a script that needs no space between names."""
     return all(any(first <= c <= last for first, last in _UNSPACED_RANGES) for c in text)
+
+
+MAX_NEAREST = 3
+"""Names that are suggested where none fits."""
+
+
+class Named(Protocol):
+    """What has a key, a name and perhaps other names."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def aliases(self) -> Sequence[str]: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+def match_names(names: Iterable[str], name: str) -> frozenset[str]:
+    """Return those of the names that are this one in any case, or else those that are but for accents."""
+    names, folded = frozenset(names), unicodedata.normalize("NFC", name).casefold()
+    same = (one for one in names if one.casefold() == folded)
+    bare = strip_accents(folded)
+    return frozenset(same) or frozenset(one for one in names if strip_accents(one.casefold()) == bare)
+
+
+def list_named(entities: Collection[T], name: str) -> list[T]:
+    """Return the entities with this key, or else with this name or alias, or else with one of these but for accents."""
+    names = match_names((one for entity in entities for one in (entity.name, *entity.aliases)), name)
+    return [entity for entity in entities if entity.key == name] or [
+        entity for entity in entities if not names.isdisjoint((entity.name, *entity.aliases))
+    ]
+
+
+def choose_named(entities: Collection[T], name: str) -> T:
+    """Return the one of :func:`list_named`, or of several the one whose own name it is, not an alias.
+
+    Raises:
+        errors.InvalidArgument: several have this name.
+        errors.NotFound: none has; the error names the nearest.
+    """
+    named = list_named(entities, name)
+    own_names = match_names((entity.name for entity in named), name)
+    named = [entity for entity in named if entity.name in own_names] or named
+    if len(named) > 1:
+        several = ", ".join(sorted(f"{entity.key} ({entity.name})" for entity in named))
+        raise errors.InvalidArgument(reason=f"{name!r} is the name of several: give one of the keys {several}")
+    if not named:
+        bare = strip_accents(name.casefold())
+        names = {strip_accents(one.casefold()): one for entity in entities for one in (*entity.aliases, entity.name)}
+        nearest = ", ".join(names[one] for one in difflib.get_close_matches(bare, names, MAX_NEAREST))
+        where = "`adk-graph-memory entities`" + (f" (the nearest names are {nearest})" if nearest else "")
+        raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
+    return named[0]

@@ -10,6 +10,7 @@ from agent_framework import ContextProvider, Message, SessionContext
 LOOP_KEY = "_agent_loop_iteration"
 """The option by which ``AgentLoopMiddleware`` marks the runs of one loop (``agent_framework._agents``)."""
 
+
 HAS_ORIGINS = "origin_session_ids" in inspect.signature(SessionContext.extend_messages).parameters
 """Whether messages can be attributed to other sessions, as since 1.13."""
 

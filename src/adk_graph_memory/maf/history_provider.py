@@ -1,7 +1,12 @@
-"""Keep the conversations of Agent Framework as sessions and events in the graph, where ADK keeps its own."""
+"""Keep the conversations of Agent Framework as sessions and events in the graph, where ADK keeps its own.
+
+An event's body is JSON that ADK reads as one of its events, with the text as its content; the whole message lies in its
+``customMetadata``. So ADK's services, and whatever reads their sessions, read these conversations too.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -10,20 +15,70 @@ from contextvars import ContextVar
 from typing import Any
 
 from agent_framework import AgentSession, HistoryProvider, Message, SessionContext, SupportsAgentRun
+from neo4j import AsyncDriver
 from typing_extensions import override
 
-from adk_graph_memory import errors, graph
-from adk_graph_memory.closing import Closeable
+from adk_graph_memory import errors
+from adk_graph_memory.graph import planning, sessions
+from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.maf.message_codec import decode_message, encode_message
-from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
-from adk_graph_memory.maf.session_user import USER_KEY, UserId, check_app_name, find_user
-from adk_graph_memory.records import Scope
-from adk_graph_memory.records.scopes import check_id
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, get_spoken_text, make_message_ids
+from adk_graph_memory.maf.sessions import USER_KEY, UserId, check_app_name, find_user
+from adk_graph_memory.records.scopes import Scope, check_id
+from adk_graph_memory.runtime.concurrency import Closeable
+from adk_graph_memory.runtime.settings import Settings
+
+MESSAGE_KEY = "agent_framework.message"
+"""The key of the whole message in an event's ``customMetadata``."""
+
+
+def encode_message(message: Message, *, id: str, run_id: str, timestamp: float) -> dict[str, Any]:
+    """Encode a message as the properties of an Event node.
+
+    Raises:
+        errors.InvalidArgument: the message cannot be kept as JSON.
+    """
+    text, author = get_spoken_text(message), "user" if message.role == "user" else message.author_name or message.role
+    body = {
+        "id": id,
+        "invocationId": run_id,
+        "author": author,
+        "timestamp": timestamp,
+        "content": {"role": "user" if message.role == "user" else "model", "parts": [{"text": text}] if text else []},
+        "customMetadata": {MESSAGE_KEY: message.to_dict()},
+    }
+    try:
+        encoded_body = json.dumps(body, ensure_ascii=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.InvalidArgument(reason=f"a message of role {message.role} is no JSON: {error}") from error
+    return {
+        "id": id,
+        "invocation_id": run_id,
+        "author": author,
+        "timestamp": timestamp,
+        "text": text or None,
+        "body": encoded_body,
+    }
+
+
+def decode_message(body: str) -> Message | None:
+    """Decode an event's message; of an event that ADK wrote, its text, or None without any."""
+    event = json.loads(body)
+    if message := (event.get("customMetadata") or {}).get(MESSAGE_KEY):
+        return Message.from_dict(message)
+    content = event.get("content") or {}
+    texts = [part["text"] for part in content.get("parts") or () if part.get("text") and not part.get("thought")]
+    if not texts or event.get("partial"):
+        return None
+    is_user = event.get("author") == "user"
+    return Message("user" if is_user else "assistant", texts, author_name=None if is_user else event.get("author"))
+
 
 _new_messages: ContextVar[Sequence[Message]] = ContextVar("new_messages", default=())
 """What a run's model just said: new, even if it said the same before. Only what callers send can be sent again."""
+
+
 MAX_ATTEMPTS = 20
 """Attempts at appending, each after another writer was faster."""
 
@@ -57,9 +112,9 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         app_name: str,
         user_id: UserId = None,
         source_id: str = "graph_history",
-        auth: graph.Auth = None,
+        auth: Auth = None,
         database: str | None = None,
-        driver: graph.AsyncDriver | None = None,
+        driver: AsyncDriver | None = None,
         settings: Settings | None = None,
         schema: str | None = None,
         load_messages: bool = True,
@@ -77,10 +132,10 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             store_outputs=store_outputs,
         )
         self._app_name, self._user_id = check_app_name(app_name), user_id
-        self._connection = graph.Connection(
+        self._connection = Connection(
             uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
         )
-        self._connection.planner.list_statements = lambda _: graph.planning.HISTORY_STATEMENTS
+        self._connection.planner.list_statements = lambda _: planning.HISTORY_STATEMENTS
 
     @override
     async def before_run(
@@ -113,8 +168,8 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
     ) -> list[Message]:
         """Return a session's messages in order; of an unknown session, none."""
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
-        connection = await graph.prepare_connection(self._connection)
-        bodies, _ = await graph.sessions.fetch_events(connection, scope, id=session_id, now=time.time())
+        connection = await prepare_connection(self._connection)
+        bodies, _ = await sessions.fetch_events(connection, scope, id=session_id, now=time.time())
         return [message for body in bodies if (message := decode_message(body)) is not None]
 
     @override
@@ -134,13 +189,13 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             errors.DatabaseError: the messages could not be saved.
         """
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
-        connection = await graph.prepare_connection(self._connection)
+        connection = await prepare_connection(self._connection)
         run_id, digests = uuid.uuid4().hex, [digest_message(message) for message in messages]
         new_ids = {id(message) for message in _new_messages.get()}
         resent_count = sum(id(message) not in new_ids for message in messages)
         for _ in range(MAX_ATTEMPTS):
             now = time.time()
-            stored = await graph.sessions.fetch_event_ids(connection, scope, id=session_id, now=now)
+            stored = await sessions.fetch_event_ids(connection, scope, id=session_id, now=now)
             if stored is None:
                 await _create_session(connection, scope, session_id, now)
                 continue
@@ -154,7 +209,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
                 encode_message(message, id=event_id, run_id=run_id, timestamp=now)
                 for message, event_id in zip(messages[start:], ids, strict=True)
             ]
-            if await graph.sessions.append_messages(
+            if await sessions.append_messages(
                 connection, scope, session_id=session_id, uid=uid, revision=revision, events=events
             ):
                 return
@@ -169,7 +224,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
 
     async def prepare(self) -> None:
         """Connect, update the schema and have the server plan its statements now instead of at the first run."""
-        await graph.prepare_connection(self._connection)
+        await prepare_connection(self._connection)
         await self._connection.planner.wait_until_planned()
 
     async def close(self) -> None:
@@ -177,11 +232,11 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         await self._connection.close()
 
 
-async def _create_session(connection: graph.Connection, scope: Scope, id: str, now: float) -> None:
+async def _create_session(connection: Connection, scope: Scope, id: str, now: float) -> None:
     """Create the session, unless another writer was faster."""
     nothing = JsonMapDelta.from_values({})
     with suppress(errors.ConstraintViolated):
-        await graph.sessions.store_session(
+        await sessions.store_session(
             connection, scope, id=id, uid=uuid.uuid4().hex, now=now, app=nothing, user=nothing, session=nothing
         )
 

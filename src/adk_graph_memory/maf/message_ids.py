@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from agent_framework import Message
 
-from adk_graph_memory.records.text_keys import digest
+from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.turns import Origin
 
 SEPARATOR = "."

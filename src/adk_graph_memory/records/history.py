@@ -1,15 +1,16 @@
-"""Why memory holds what it holds: every word that speaks for a fact or a name, and every decision about it."""
+"""Why memory holds what it holds, and what guards and agents say before it changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
+from adk_graph_memory import errors
+from adk_graph_memory.records.facts import FactState
 from adk_graph_memory.records.results import StoredEntity, StoredFact
 from adk_graph_memory.records.turns import Origin
-from adk_graph_memory.records.write_plan import FactState
 
 HistoryKind = Literal[
     "said",
@@ -117,3 +118,81 @@ class MemoryChange:
     """texts by id of the turns that say what is forgotten as a fact, which stay and still answer questions"""
     copies: int = 0
     """how many turns of shared memories hold copies of forgotten facts, and stay"""
+
+
+GuardAction = Literal["keep", "hold", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardCandidate:
+    """A fact, or a statement added directly, that is about to be written."""
+
+    text: str
+    """its wording"""
+    quotes: tuple[str, ...]
+    """the words that it rests on"""
+    origin: Origin
+    author: str
+    """who said it"""
+    turn_text: str
+    """the whole text of the turns that it rests on"""
+    app_name: str
+    user_id: str
+    subject: str = ""
+    """the name of whom or what it speaks of"""
+    speakers: tuple[tuple[str, ...], ...] = ()
+    """the people who speak in this user's turns, each by all names"""
+    pinned_texts: tuple[str, ...] = ()
+    """the pinned facts that it would change"""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardVerdict:
+    """What is to become of a fact: it is kept, held until somebody reviews it, or dropped and only counted."""
+
+    action: GuardAction
+    rule: str = "guard"
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.action not in get_args(GuardAction):
+            raise errors.InvalidArgument(reason=f"a guard can keep, hold or drop a fact, not {self.action!r} it")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFact:
+    """A fact that a guard holds back until somebody releases or rejects it."""
+
+    id: str
+    text: str
+    quotes: tuple[str, ...]
+    author: str
+    origin: Origin
+    rule: str
+    reason: str
+    said_at: datetime
+    session_id: str
+
+
+ProposalAction = Literal["correct", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that an agent proposes. Nothing changes until the owner accepts it.
+
+    ``text`` is what a correction would say; it is empty if the memory is to be forgotten.
+    """
+
+    id: str
+    action: ProposalAction
+    memory_id: str
+    memory_text: str
+    """what the memory says now"""
+    text: str
+    reason: str
+    by: str
+    """the agent"""
+    at: datetime
+    is_pinned: bool = False
+    """whether the owner has pinned the memory"""

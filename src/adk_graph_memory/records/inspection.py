@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from adk_graph_memory.records.extraction_result import Manner
+from adk_graph_memory.records.extractions import Manner
+from adk_graph_memory.records.facts import FactState
 from adk_graph_memory.records.results import StoredEntity, StoredFact
 from adk_graph_memory.records.turns import MemoryKind, Origin, Role
-from adk_graph_memory.records.write_plan import FactState
 
 
 @dataclass(frozen=True, slots=True)

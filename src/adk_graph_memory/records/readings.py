@@ -10,13 +10,17 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from adk_graph_memory import errors
-from adk_graph_memory.records.extraction_result import Extraction, Source, Usage
+from adk_graph_memory.records.extractions import Extraction, Source, Usage
+from adk_graph_memory.records.facts import FactOperation, Proposition
 from adk_graph_memory.records.turns import Origin, Turn
-from adk_graph_memory.records.write_plan import FactOperation, Proposition
 
 RulingOperation = Literal["correct", "pin", "unpin", "retract", "rollback", "merge", "split"]
+
+
 OWNER = "owner"
 """Who made an owner's reading, in place of a model."""
+
+
 RULING_REASONS: Mapping[RulingOperation, str] = {
     "correct": "corrected by the owner",
     "pin": "pinned by the owner",
@@ -133,7 +137,11 @@ class OwnerWord:
 
 
 _UNREADABLE = "What was read of this user's words cannot be read any more: run `adk-graph-memory doctor --mend`."
+
+
 _ADAPTER = TypeAdapter(Reading)
+
+
 _LEFT_TO_TURNS: Any = {"extraction": {"facts": {"__all__": {"sources": {"__all__": {"author", "origin"}}}}}}
 """What a turn says of its own words."""
 

@@ -1,4 +1,4 @@
-"""What memory exchanges with its callers: filters of a search, recollections, stored facts and entities, reports."""
+"""What memory exchanges with its callers: filters, recollections, stored facts and entities, profiles, receipts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.wording import join_lines, shorten_text
-from adk_graph_memory.records.dates import Precision, format_english_date, format_english_period
-from adk_graph_memory.records.extraction_result import Modality, Source, Usage
-from adk_graph_memory.records.fact_validity import FactStatus
-from adk_graph_memory.records.findings import Finding
+from adk_graph_memory.language.dates import Precision, format_english_date, format_english_period
+from adk_graph_memory.language.text import join_lines, shorten_text
+from adk_graph_memory.records.extractions import Modality, Source, Usage
+from adk_graph_memory.records.facts import STATES_PREDICATE, FactState, FactStatus
+from adk_graph_memory.records.reports import Finding
 from adk_graph_memory.records.scopes import OWNER_NAME, SharedMemory
 from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
-from adk_graph_memory.records.write_plan import STATES_PREDICATE, FactState
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +103,18 @@ class IngestReport:
 
 
 Ending = Literal["replaced", "plan", "retracted"]
+
+
 ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
 """The note on an ended fact: another value replaced it, the plan is past, or it was never true."""
+
+
 MACHINE_NOTES: Mapping[Origin | None, str] = {"agent": "an agent's word", "tool": "a tool's word"}
 """The note on a fact that no person said."""
+
+
 STALE_NOTE = "may no longer be so"
+
 
 _MAX_NOTE_CHARACTERS = 200
 """Length to which a prompt cuts the text that replaced a memory."""
@@ -375,3 +381,123 @@ def _shorten_note(text: str) -> str:
 
 def _add_durations(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
     return {stage: first.get(stage, 0.0) + second.get(stage, 0.0) for stage in {**first, **second}}
+
+
+Section = Literal["who", "home", "work", "people", "preferences", "instructions", "other"]
+
+
+SECTIONS: tuple[Section, ...] = get_args(Section)
+
+
+SECTION_TITLES: Mapping[Section, str] = {
+    "who": "Who they are",
+    "home": "Home",
+    "work": "Work",
+    "people": "People",
+    "preferences": "Preferences",
+    "instructions": "Standing instructions",
+    "other": "Also",
+}
+"""The heading of each section in a profile's text, in its order."""
+
+
+UserPlace = Literal["subject", "object", "agent", "nowhere"]
+"""What the user is in a fact; ``agent`` if the user told it of their agent, ``nowhere`` if it names no subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileCandidate:
+    """A current fact that concerns the user, without its sources."""
+
+    fact: StoredFact
+    place: UserPlace
+    subject_type: str | None = None
+    """the type of the entity that the fact is about; so is ``object_type`` of the one it points to"""
+    object_type: str | None = None
+    support: int = 0
+    """the number of turns that it rests on"""
+
+    @property
+    def other_name(self) -> str | None:
+        """The name of the entity on the other side of the fact."""
+        return self.fact.subject if self.place == "object" else self.fact.object
+
+    @property
+    def other_type(self) -> str | None:
+        """The type of the entity on the other side of the fact."""
+        return self.subject_type if self.place == "object" else self.object_type
+
+    @property
+    def is_statement(self) -> bool:
+        """Whether it repeats somebody's words and says not what it is about, as without a model."""
+        return self.fact.predicate == STATES_PREDICATE and not self.fact.topic
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileItem:
+    """One line of a profile."""
+
+    section: Section
+    text: str
+    """the fact's text; if it is only somebody's words, with the day it was said; with a note if no person said it"""
+    fact: StoredFact
+
+    @property
+    def quotes(self) -> tuple[str, ...]:
+        """The words that the fact rests on."""
+        return tuple(dict.fromkeys(source.quote for source in self.fact.sources))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldEvidence:
+    """What a field of a form was filled from."""
+
+    fact_ids: tuple[str, ...]
+    quotes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileForm:
+    """A pydantic model that a user's facts fill."""
+
+    instance: Any
+    """an instance of the schema; where no fact speaks a field has its default, and None if it has none"""
+    evidence: Mapping[str, FieldEvidence] = field(default_factory=dict)
+    """of each filled field, by its name"""
+    missing: tuple[str, ...] = ()
+    """required fields of which no fact speaks; with any, the instance was not validated"""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is always worth knowing about a user: a view over the facts that hold now."""
+
+    items: tuple[ProfileItem, ...] = ()
+    """section by section"""
+    form: ProfileForm | None = None
+    """the schema that was asked for, filled"""
+
+    @property
+    def sections(self) -> dict[Section, tuple[ProfileItem, ...]]:
+        """The items of each section that has any."""
+        groups = {section: tuple(item for item in self.items if item.section == section) for section in SECTIONS}
+        return {section: items for section, items in groups.items() if items}
+
+    @property
+    def text(self) -> str:
+        """The profile for a prompt: a heading for each section, and a line for each item."""
+        return "\n".join(
+            "\n".join([f"{SECTION_TITLES[section]}:", *(format_item(item) for item in items)])
+            for section, items in self.sections.items()
+        )
+
+
+def format_item(item: ProfileItem) -> str:
+    """The line of an item."""
+    return f"- {join_lines(item.text)}"
+
+
+def describe_statement(text: str, fact: StoredFact, speaker: str | None) -> str:
+    """The text of a fact that is only somebody's words: whether it still holds is for the reader to judge."""
+    day = format_english_date(fact.at, "day")
+    return f"{text} ({speaker}, {day})" if speaker else f"{text} (said {day})"

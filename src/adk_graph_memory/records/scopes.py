@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from adk_graph_memory import errors
-from adk_graph_memory.records.text_keys import digest
+from adk_graph_memory.language.text import digest
 
 MAX_KEY_BYTES = 8_000
 """Bytes (UTF-8) of what is indexed together: Neo4j refuses an index key above 8,167 bytes, our own part included."""
+
 
 OWNER_NAME = "user"
 """What the owner of a memory is called in it: the author of their turns, and the entity that they are."""

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from adk_graph_memory.embeddings import QuestionEmbedding
 from adk_graph_memory.graph import lucene
+from adk_graph_memory.models.tokens import QuestionEmbedding
 from adk_graph_memory.retrieval import smalltalk
+from adk_graph_memory.retrieval.candidates import Nearness, ScoreBaseline, SearchCandidate, measure_nearness
 from adk_graph_memory.retrieval.coverage import estimate_answer_likelihood, measure_word_trust
-from adk_graph_memory.retrieval.nearness import Nearness, measure_nearness
 from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
-from adk_graph_memory.retrieval.search_candidates import ScoreBaseline, SearchCandidate
 from adk_graph_memory.retrieval.weights import Weights
 
 SCORE_DECAY = 8.0

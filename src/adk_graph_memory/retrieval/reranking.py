@@ -14,14 +14,19 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from adk_graph_memory import calls, errors
-from adk_graph_memory.problem_log import ProblemLog
-from adk_graph_memory.records import Recollection
+from adk_graph_memory import errors
+from adk_graph_memory.records.results import Recollection
+from adk_graph_memory.runtime import concurrency
+from adk_graph_memory.runtime.telemetry import ProblemLog
 
 RERANK_LIMIT = 50
 """Memories, the best by our own score, that a reranker reorders."""
+
+
 BATCH_SIZE = 8
 """Pairs of question and text in one forward pass of a cross-encoder."""
+
+
 NOT_RERANKED = "Memories are not reranked"
 """How the log names what a failing reranker prevents."""
 
@@ -108,7 +113,7 @@ async def _score_texts(reranker: Reranker, query: str, texts: list[str], seconds
     except errors.RerankerFailed:
         raise
     except Exception as error:  # a reranker is anybody's code and may raise anything; the search works without it
-        reason = f"no scores within {seconds:g} s" if timeout.expired() else calls.describe_failure(error)
+        reason = f"no scores within {seconds:g} s" if timeout.expired() else concurrency.describe_failure(error)
         raise errors.RerankerFailed(name=name, reason=reason) from error
     if len(scores) != len(texts) or any(map(math.isnan, scores)):
         reason = f"{len(scores)} scores for {len(texts)} texts, or a score that is not a number"

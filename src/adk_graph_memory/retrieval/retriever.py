@@ -7,7 +7,7 @@ in a large store. This one applies the scope in every retrieval source, before a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -18,33 +18,183 @@ from neo4j_graphrag.retrievers import HybridCypherRetriever
 from neo4j_graphrag.types import HybridCypherSearchModel, RawSearchResult, RetrieverResultItem
 from pydantic import ValidationError
 
-from adk_graph_memory import errors, telemetry
-from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding
-from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
-from adk_graph_memory.graph.knowledge import list_named_keys
-from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
-from adk_graph_memory.graph.retention import RETENTION, make_retention
-from adk_graph_memory.language.wording import join_lines
-from adk_graph_memory.records import Filters, Scope
-from adk_graph_memory.retrieval import plain_search, query_check
-from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
+from adk_graph_memory import errors
+from adk_graph_memory.graph import lucene, schema, vector_slots
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.listings import list_named_keys
+from adk_graph_memory.graph.planning import PlannedStatement
+from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, fill_identifiers, make_retention
+from adk_graph_memory.graph.vector_slots import VectorSlot
+from adk_graph_memory.language.text import join_lines
+from adk_graph_memory.models.embedder import EmbedderAdapter
+from adk_graph_memory.models.tokens import QuestionEmbedding
+from adk_graph_memory.records.results import Filters
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.retrieval import query_check, smalltalk
+from adk_graph_memory.retrieval.candidates import SearchCandidate
+from adk_graph_memory.retrieval.question import ParsedQuestion, make_part_queries, parse_question
 from adk_graph_memory.retrieval.ranking import Ranking, make_results
-from adk_graph_memory.retrieval.recollections import parse_metadata
-from adk_graph_memory.retrieval.result_rows import make_records
+from adk_graph_memory.retrieval.recollections import make_records, parse_metadata
 from adk_graph_memory.retrieval.scoring import ScoredMemory
-from adk_graph_memory.retrieval.source_parameters import (
-    BEYOND_EXPIRED,
-    QUESTION_MARKS,
-    make_source_parameters,
-    make_vector_parameters,
-)
 from adk_graph_memory.retrieval.weights import Weights
+from adk_graph_memory.runtime import telemetry
+from adk_graph_memory.runtime.settings import Settings
+
+TEXT_LIMIT, FILTERED_TEXT_LIMIT, VECTOR_LIMIT = 60, 4_000, 100
+"""Candidates of each retrieval source, facts and turns together; more by words if filters leave only some of them."""
+
+
+BEYOND_EXPIRED = {"text_hits": FILTERED_TEXT_LIMIT, "finds_expired": False}
+"""Parameters that search again if some of the best have expired: further down, and without those."""
+
+
+ENTITY_LIMIT, FACTS_PER_ENTITY = 20, 50
+
+
+QUESTION_MARKS = ["?", "？", "؟"]
+
+
+BASELINE_SAMPLE_SIZE = 64
+"""Memories in the sample that shows how near this user's memories usually are to a question."""
+
+
+COVERAGE_TEXTS, COVERAGE_CHARACTERS = 12, 2_000
+"""Texts that are read to measure how much of the question they cover, and characters of each."""
+
+
+def make_source_parameters(
+    question: ParsedQuestion,
+    scope: Scope,
+    settings: Settings,
+    filters: Filters | None = None,
+    until: datetime | None = None,
+    entities: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Make the parameters of the statements; with a vector they also need those of :func:`make_vector_parameters`.
+
+    Args:
+        question: the question.
+        scope: whose memories to search.
+        settings: the deployment's index names and analyzers.
+        filters: which memories to search.
+        until: ignore whatever was said later.
+        entities: keys of the entities that the filters name.
+    """
+    index = schema.name_text_index(lucene.choose_analyzer(question.language, settings.analyzers))
+    text_limit = FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT
+    name_parts = [part for part in question.query_parts if part.has_names]
+    return {
+        "scope": scope.key,
+        "text_index": fill_identifiers(f"@{index}", settings),
+        "text_queries": make_part_queries(question.query_parts, scope.key, ("text", "words")),
+        "name_queries": make_part_queries(name_parts, scope.key, ("name", "aliases")),
+        "text_hits": text_limit,
+        "by_words": text_limit,
+        "finds_expired": not filters,
+        "by_vector": VECTOR_LIMIT,
+        "names": ENTITY_LIMIT,
+        "degree": text_limit if filters else FACTS_PER_ENTITY,
+        "sample": BASELINE_SAMPLE_SIZE,
+        "read": COVERAGE_TEXTS,
+        "readable": COVERAGE_CHARACTERS,
+        "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
+        "question_marks": QUESTION_MARKS,
+        "filters": _make_filter_parameters(filters) | {"entities": entities} if filters else None,
+        "until": until.timestamp() if until else None,
+        "vector": None,
+        "slot": "",
+        "tokens": "",
+    }
+
+
+def _make_filter_parameters(filters: Filters) -> dict[str, Any]:
+    members = JsonMapDelta.from_values(filters.metadata).members
+    return filters.to_parameters() | {"metadata": list(members)}
+
+
+def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[str, Any]:
+    """Make the parameters for the question's vector and the properties of the vectors it is compared with."""
+    return {"vector": vector, "slot": slot.vector_property, "tokens": slot.token_property}
+
+
+Memory = Mapping[str, Any]
+
+
+def make_candidate_row(memories: Sequence[Memory]) -> dict[str, Any]:
+    """Make the row that a statement ``candidates_…`` would return, of what ``plain_search`` does."""
+    texts = [memory["text"][:COVERAGE_CHARACTERS] for memory in memories[:COVERAGE_TEXTS]]
+    return {"candidates": [_make_candidate(memory) for memory in memories], "texts": texts, "usual": []}
+
+
+def _make_candidate(memory: Memory) -> SearchCandidate:
+    text = memory["text"]
+    is_turn = memory["kind"] == "event"
+    return SearchCandidate(
+        id=memory["memory_id"],
+        kind=memory["kind"],
+        text_score=memory["score"],
+        text_length=len(text),
+        state=None if is_turn else "current",
+        valid_from=_make_timestamp(memory["valid_from"]),
+        valid_to=_make_timestamp(memory["valid_to"]),
+        valid_from_precision=memory["valid_from_precision"],
+        role=memory["role"],
+        author=memory["author"],
+        timestamp=memory["timestamp"],
+        session_id=memory["session_id"],
+        has_question=is_turn and any(mark in text for mark in QUESTION_MARKS),
+        has_final_question=is_turn and any(mark in text[-4:] for mark in QUESTION_MARKS),
+        short_text=text if is_turn and len(text) <= smalltalk.MAX_SMALLTALK_CHARACTERS else None,
+        manner=memory["manner"],
+    )
+
+
+def _make_timestamp(date: Any) -> float | None:
+    return None if date is None else date.to_native().timestamp()
+
+
+def make_result_rows(memories: Sequence[Memory], results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Make the rows that the statement ``results`` would return, without what is related to them."""
+    by_id = {memory["memory_id"]: memory for memory in memories}
+    for result in results:
+        memory = by_id[result["id"]]
+        own = {"id": memory["memory_id"], "event_id": memory["id"], "score": result["score"]}
+        yield {**memory, **own, "facts": [], "sources": []}
+
+
+def list_planned_searches(connection: Connection, slot: VectorSlot | None) -> Iterator[PlannedStatement]:
+    """List the statements of a search, the plain one first, with the parameters of a question that finds nothing.
+
+    Args:
+        connection: whose statements, for its settings and server.
+        slot: the slot that is searched; None if vectors are not.
+    """
+    settings, language = connection.settings, lucene.get_analyzer_language(connection.settings.analyzers[0])
+    question = parse_question("Is this planned?", (), datetime.now(UTC), (language,))
+    by_words = make_source_parameters(question, Scope(":nobody:", ":nobody:"), settings)
+    by_vector = by_words | (make_vector_parameters([1.0] * slot.dimensions, slot) if slot else {})
+    names = [f"candidates_{slot.name}"] if slot else []
+    indexed = [name for name in names if name in connection.statements]
+    yield PlannedStatement("plain_search", "read", by_words, "words")
+    yield PlannedStatement("speakers", "read", stage="searches")
+    for name in indexed or ["candidates_scan"]:
+        yield PlannedStatement(name, "read", by_vector, "searches")
+    yield PlannedStatement("results", "read", stage="searches")
+    if indexed:
+        yield PlannedStatement("candidates_scan", "read", by_words)
+
 
 logger = logging.getLogger(__name__)
 
+
 PASSAGE_THRESHOLD = 480
 """A turn with more characters is cut to the passage that contains the quote it was found for."""
+
+
 _CYPHER_ERROR_PREFIX = "Neo.ClientError.Statement."
+
+
 _INDEX_NOT_FOUND = "Neo.ClientError.Schema.IndexNotFound"
 """The code if an index is missing or still populating; comparing every vector then finds the same, only slower."""
 
@@ -224,10 +374,10 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             return RawSearchResult(records=[], metadata={"memories": {}})
         parameters = make_source_parameters(question, self._scope, self._connection.settings)
         [row] = self._read_statement("plain_search", parameters)
-        ranking = Ranking.from_row(plain_search.make_candidate_row(row["memories"]), query, question, None, 0.0)
+        ranking = Ranking.from_row(make_candidate_row(row["memories"]), query, question, None, 0.0)
         memories = self._choose_memories(ranking, top_k, characters)
         results = make_results(memories, ranking.answer_likelihood)
-        records = make_records(plain_search.make_result_rows(row["memories"], results), (), PASSAGE_THRESHOLD)
+        records = make_records(make_result_rows(row["memories"], results), (), PASSAGE_THRESHOLD)
         return RawSearchResult(records=records, metadata=_describe_scores(memories, ranking))
 
     def _choose_memories(self, ranking: Ranking, top_k: int, characters: int | None) -> list[ScoredMemory]:

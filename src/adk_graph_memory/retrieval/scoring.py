@@ -1,16 +1,296 @@
-"""Score the candidates of all retrieval sources, and leave each statement once: as a turn or as a fact."""
+"""Score the candidates by adding up signals, and keep each statement once, as a turn or as a fact.
+
+All amounts are in deviations: how much nearer to the question a memory is than this user's memories usually are.
+"""
 
 from __future__ import annotations
 
+import heapq
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
-from adk_graph_memory.records import Share
-from adk_graph_memory.retrieval.nearness import Nearness
+from adk_graph_memory.records.results import Share
+from adk_graph_memory.retrieval.candidates import Nearness, SearchCandidate
 from adk_graph_memory.retrieval.question import ParsedQuestion
-from adk_graph_memory.retrieval.scorer import Scorer
-from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 from adk_graph_memory.retrieval.weights import Weights
+
+_BEST_TEXT_DEVIATIONS = 3.0
+
+
+_BEST_TEXT_COUNT = 20
+"""The mean of this many best text scores counts as this many deviations: Lucene's scores have no scale of their own."""
+
+
+_MAX_TEXT_DEVIATIONS = 8.0
+"""The most deviations that a text score counts as, so that a single rare word does not decide alone."""
+
+
+_SHORT_CHARACTERS, _VERY_SHORT_CHARACTERS = 480, 170
+"""Characters (about 80 and 30 words) up to which a turn lends to its neighbours, and a question says little."""
+
+
+_HALF_NAME_SCORE = 4.0
+"""Lucene's score of a name that counts as one half."""
+
+
+_MAX_SIMILAR_TURNS, _SIMILAR_SHARE = 6, 0.5
+"""How many of the best turns may be about the same thing, and the share of the best one's own score that they need."""
+
+
+_TIE_BREAK = 0.01
+"""Ranks a fact above the turn that it stands for."""
+
+
+_NEAR_SHARE = 0.75
+"""An ended fact with this share of the own score of its turn's best fact may be what the question asks for."""
+
+
+class Scorer:
+    """The shares of every candidate, added up signal by signal.
+
+    Args:
+        candidates: by id.
+        weights: the weight of each signal.
+        word_trust: 0 to 1, how far the question's words, and all signals of the graph, are trusted.
+        empty_ids: turns that only ask or acknowledge: they lend to their neighbours but are no answers.
+    """
+
+    def __init__(
+        self,
+        candidates: Mapping[str, SearchCandidate],
+        weights: Weights,
+        word_trust: float,
+        empty_ids: Set[str] = frozenset(),
+    ) -> None:
+        self._candidates, self._weights, self._word_trust, self._empty_ids = candidates, weights, word_trust, empty_ids
+        self._nonempty_candidates = {id: candidate for id, candidate in candidates.items() if id not in empty_ids}
+        self._shares: dict[str, dict[str, float]] = {id: {} for id in candidates}
+        self._through_ids: dict[str, dict[str, str]] = defaultdict(dict)
+        self._totals = dict.fromkeys(candidates, 0.0)
+        self._own_scores: dict[str, float] = {}
+        self._similar_turns: frozenset[str] = frozenset()
+        self._ended_ids: set[str] = set()
+        self._facts_by_turn: dict[str, list[str]] = defaultdict(list)
+        for candidate in candidates.values():
+            for turn_id in candidate.turn_ids:
+                self._facts_by_turn[turn_id].append(candidate.id)
+
+    def _add_share(self, id: str, signal: str, amount: float, through: str | None = None) -> None:
+        if amount and (shares := self._shares.get(id)) is not None:
+            shares[signal] = shares.get(signal, 0.0) + amount
+            self._totals[id] += amount
+            if through is not None:
+                self._through_ids[signal].setdefault(id, through)
+
+    def score_matches(self, nearness: Mapping[str, Nearness]) -> None:
+        """Score each memory's own words, vector, tokens and entities, and for a turn those of its facts."""
+        weights = self._weights
+        text_scale = self._measure_text_scale()
+        meaning = {id: near.combine_scores(weights.tokens) for id, near in nearness.items()}
+        for id, candidate in self._candidates.items():
+            shares = self._shares[id]
+            if candidate.text_score is not None:
+                shares["text"] = (
+                    self._word_trust
+                    * weights.text
+                    * _MAX_TEXT_DEVIATIONS
+                    * math.tanh(candidate.text_score / text_scale / _MAX_TEXT_DEVIATIONS)
+                )
+            if id in meaning:
+                token_part = (
+                    weights.tokens * (nearness[id].tokens or 0.0) if nearness[id].vector is not None else meaning[id]
+                )
+                shares["tokens"] = weights.vector * token_part
+                shares["vector"] = weights.vector * (meaning[id] - token_part)
+            if candidate.entity_score is not None:
+                score = candidate.entity_score
+                shares["entity"] = self._word_trust * weights.entity * score / (score + _HALF_NAME_SCORE)
+            if facts := [fact for fact in self._facts_by_turn.get(id, ()) if fact in meaning]:
+                nearest = max(facts, key=lambda fact: (meaning[fact], fact))
+                shares["fact"] = weights.fact * meaning[nearest]
+                self._through_ids["fact"][id] = nearest
+            self._totals[id] = sum(shares.values())
+        self._own_scores = {id: max(0.0, total) for id, total in self._totals.items()}
+
+    def _measure_text_scale(self) -> float:
+        """Return the text score that counts as one deviation."""
+        scores = sorted(
+            (
+                candidate.text_score
+                for candidate in self._nonempty_candidates.values()
+                if candidate.text_score is not None
+            ),
+            reverse=True,
+        )
+        mean = sum(scores[:_BEST_TEXT_COUNT]) / max(1, min(_BEST_TEXT_COUNT, len(scores)))
+        return mean / _BEST_TEXT_DEVIATIONS or 1.0
+
+    def score_neighbours(self) -> None:
+        """Lend part of a turn's score to its neighbours, unless they are long, since a long turn says much else too."""
+        weights, candidates, own_scores = self._weights, self._candidates, self._own_scores
+        for id, turn in candidates.items():
+            next_turn = candidates.get(turn.next_turn_id or "")
+            if next_turn is None or turn.text_length > _SHORT_CHARACTERS or next_turn.text_length > _SHORT_CHARACTERS:
+                continue
+            if turn.has_question:
+                self._add_share(next_turn.id, "answer", self._word_trust * weights.answer * own_scores[id], id)
+            third_turn = candidates.get(next_turn.next_turn_id or "")
+            for later, share in ((next_turn, 1.0), (third_turn, 1 / 3)):
+                if later is not None and later.text_length <= _SHORT_CHARACTERS and later.id not in self._empty_ids:
+                    amount = self._word_trust * weights.before * share * own_scores[later.id]
+                    self._add_share(id, "before", amount, later.id)
+
+    def score_turn(self, turn: SearchCandidate, question: ParsedQuestion) -> None:
+        """Score a turn's author, time and form."""
+        weights, word_trust = self._weights, self._word_trust
+        if question.author is not None:
+            self._add_share(turn.id, "author", weights.author * (turn.author == question.author))
+        elif turn.role == "model" and not (question.is_to_agent or question.is_about_third_party):
+            self._add_share(turn.id, "agent", weights.agent)
+        if question.time_spans:
+            self._add_share(turn.id, "date", word_trust * weights.date * question.score_timestamp(turn.timestamp))
+        if turn.short_text is not None and question.is_about_others(turn.short_text):
+            self._add_share(turn.id, "others", word_trust * weights.others)
+        if turn.manner is not None:
+            self._add_share(turn.id, "manner", weights.manner)
+        if turn.has_final_question and turn.text_length <= _VERY_SHORT_CHARACTERS:
+            self._add_share(turn.id, "question", word_trust * weights.question)
+
+    def score_fact_date(self, fact: SearchCandidate, question: ParsedQuestion) -> None:
+        """Score a fact that began, or held until it ended, at the time the question names."""
+        if question.is_valid_then(fact):
+            self._add_share(fact.id, "date", self._word_trust * self._weights.date)
+
+    def score_sessions(self) -> None:
+        """Score how well a turn's session fits: its best turn, compared with those of the other sessions."""
+        best_scores: dict[str, float] = defaultdict(float)
+        for id, candidate in self._nonempty_candidates.items():
+            if candidate.kind == "event" and candidate.session_id is not None:
+                session_id = candidate.session_id
+                best_scores[session_id] = max(best_scores[session_id], self._own_scores[id])
+        if len(best_scores) < 2:
+            return
+        mean = sum(best_scores.values()) / len(best_scores)
+        variance = sum((score - mean) ** 2 for score in best_scores.values()) / len(best_scores)
+        deviation = math.sqrt(variance) or 1.0
+        for id, candidate in self._nonempty_candidates.items():
+            is_short = candidate.text_length <= _SHORT_CHARACTERS
+            if candidate.kind == "event" and candidate.session_id is not None and is_short:
+                fit = (best_scores[candidate.session_id] - mean) / deviation
+                self._add_share(id, "session", self._word_trust * self._weights.session * fit)
+
+    def prefer_recent(self) -> None:
+        """Favour the later of the few turns that fit about as well as the best: it is likelier to hold still."""
+        turns = [id for id, candidate in self._nonempty_candidates.items() if candidate.kind == "event"]
+        best_turns = heapq.nlargest(
+            _MAX_SIMILAR_TURNS, turns, key=lambda id: (self._own_scores[id], self._candidates[id].timestamp, id)
+        )
+        similar_turns = [
+            id for id in best_turns if self._own_scores[id] >= _SIMILAR_SHARE * self._own_scores[best_turns[0]]
+        ]
+        self._similar_turns = frozenset(similar_turns)
+        times = sorted(self._candidates[id].timestamp for id in similar_turns)
+        for id in similar_turns if len(similar_turns) > 1 else ():
+            earlier_share = times.index(self._candidates[id].timestamp) / (len(times) - 1)
+            self._add_share(id, "recent", self._weights.recent * earlier_share)
+
+    def inherit_turn_scores(self) -> None:
+        """Give a fact the shares of its best turn, except those of the turn's words, and a date's if it has its own."""
+        for id, candidate in self._candidates.items():
+            turns = [turn_id for turn_id in candidate.turn_ids if turn_id in self._candidates]
+            if candidate.kind == "fact" and turns:
+                own_signals = {"text", "vector", "tokens", "fact"} | self._shares[id].keys() & {"date"}
+                best_turn = max(turns, key=lambda turn: (self._totals[turn], turn)) if len(turns) > 1 else turns[0]
+                for signal, amount in self._shares[best_turn].items():
+                    if signal not in own_signals:
+                        self._add_share(id, signal, amount, best_turn)
+
+    def replace_ended(self, now: float, *, is_past: bool, is_present: bool = False) -> None:
+        """Rank what holds now in place of what ended, and lower the words that said it, unless the past is asked for.
+
+        The successor of a turn is later than the turn, which counts if the question asks for the latest. If a turn says
+        several things, the fact nearest to the question decides; if that fact holds, it stands for the turn. What was
+        never true counts as ended for any question.
+        """
+        retracted_facts = {id for id, candidate in self._candidates.items() if candidate.state == "retracted"}
+        ended_facts = (
+            retracted_facts if is_past else {id for id, fact in self._candidates.items() if _has_ended(fact, now)}
+        )
+        turns = {turn for id in ended_facts for turn in self._candidates[id].turn_ids if turn in self._totals}
+        outdated_turns = {turn for turn in turns if self._is_turn_outdated(turn, ended_facts)}
+        for id in sorted(ended_facts):
+            self._promote_successors(id, ended_facts, outdated_turns, is_present=is_present)
+        nearest_facts = {
+            turn: max(self._facts_by_turn[turn], key=lambda id: (self._own_scores[id], id)) for turn in turns
+        }
+        for turn in sorted(turns):
+            fact = nearest_facts[turn]
+            if turn in outdated_turns:
+                self._add_share(turn, "ending", self._weights.ending, fact)
+            elif fact not in ended_facts:
+                self._add_share(fact, "turn", max(0.0, self._totals[turn] + _TIE_BREAK - self._totals[fact]), turn)
+        self._ended_ids.update(ended_facts)
+
+    def _promote_successors(
+        self, fact: str, ended_facts: Set[str], outdated_turns: set[str], *, is_present: bool
+    ) -> None:
+        """Raise an ended fact's successors to its place, or to that of the turns for which it is the nearest fact."""
+        turns = [
+            turn
+            for turn in outdated_turns.intersection(self._candidates[fact].turn_ids)
+            if self._is_nearest_fact(fact, turn, ended_facts)
+        ]
+        turn_scores = [self._totals[turn] + is_present * self._compute_recency_gain(turn) for turn in turns]
+        place = max([self._totals[fact], *turn_scores])
+        for successor in (set(self._candidates[fact].successor_ids or ()) & self._totals.keys()) - ended_facts:
+            score = place + self._weights.successor * self._own_scores[successor]
+            self._add_share(successor, "successor", max(0.0, score - self._totals[successor]), fact)
+
+    def _is_nearest_fact(self, fact: str, turn: str, ended_facts: Set[str]) -> bool:
+        """Whether no other ended fact of a turn is nearer to the question; then its successor takes the turn's rank."""
+        return self._own_scores[fact] >= max(
+            self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts
+        )
+
+    def _compute_recency_gain(self, turn: str) -> float:
+        """Return what a turn among the similar ones would gain if it were the latest."""
+        return (turn in self._similar_turns) * max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
+
+    def _is_turn_outdated(self, turn: str, ended_facts: Set[str]) -> bool:
+        """Whether nothing that a turn says holds any more, or nothing of what it says to the question."""
+        facts = self._facts_by_turn[turn]
+        ended_facts_of_turn = [fact for fact in facts if fact in ended_facts]
+        nearest = max(self._own_scores[fact] for fact in ended_facts_of_turn)
+        is_relevant = nearest >= _NEAR_SHARE * max(self._own_scores[fact] for fact in facts) and nearest > 0.0
+        return is_relevant or len(ended_facts_of_turn) >= self._candidates[turn].fact_count
+
+    def rank_scores(self) -> list[tuple[str, float]]:
+        """Return ids and scores of the memories that still hold, best first."""
+        return sorted(
+            (
+                (id, score)
+                for id, score in self._totals.items()
+                if id not in self._ended_ids and id not in self._empty_ids
+            ),
+            key=lambda row: (-row[1], row[0]),
+        )
+
+    def list_shares(self, id: str) -> tuple[Share, ...]:
+        """List the shares of a candidate's score, the largest first."""
+        shares = [
+            Share(signal, amount, self._through_ids[signal].get(id))
+            for signal, amount in self._shares[id].items()
+            if amount
+        ]
+        return tuple(sorted(shares, key=lambda share: -abs(share.amount)))
+
+
+def _has_ended(fact: SearchCandidate, now: float) -> bool:
+    """Whether a fact was retracted or replaced; one that ended at its own time still tells what was."""
+    return fact.state == "retracted" or (fact.state == "superseded" and (fact.valid_to is None or fact.valid_to <= now))
+
 
 MAX_FACT_DISTANCE = 2.0
 """A fact at most this many deviations below its turn is what the turn was found for."""

@@ -1,0 +1,1 @@
+"""Import what other memory and session services stored."""

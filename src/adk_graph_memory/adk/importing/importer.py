@@ -1,0 +1,380 @@
+"""Import sessions and memories from a source; importing it again adds only what is missing.
+
+A source yields one record at a time, and what the graph has already is left as it is. So an import needs little memory,
+may be repeated, and goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from adk_graph_memory import errors
+from adk_graph_memory.adk.importing import records
+from adk_graph_memory.adk.importing.databases import SessionTables
+from adk_graph_memory.adk.importing.records import MemorySource, SessionSource, SourceMemory, SourceSession, SourceState
+from adk_graph_memory.adk.importing.sources import open_source
+from adk_graph_memory.consolidation.fact_rules import make_statement_id
+from adk_graph_memory.graph import sessions, transfer
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.imports import ExportFile, ExportImporter
+from adk_graph_memory.memory.statements import check_authors
+from adk_graph_memory.records.reports import ImportReceipt, SkippedRow, Tally
+from adk_graph_memory.records.scopes import Scope, check_id
+from adk_graph_memory.records.turns import Statement
+
+BATCH_SIZE = 100
+"""Memories that are embedded and written together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWriter:
+    """Writes memories of one source, whose name is part of their ids."""
+
+    memory: GraphMemory
+    tally: Tally
+    source: str
+
+    async def write_memories(self, rows: Sequence[SourceMemory]) -> None:
+        """Write what the graph lacks of these memories; each names its app and user."""
+        scopes: dict[Scope, dict[str, SourceMemory]] = {}
+        for row in rows:
+            # The later of two rows with one id is what counts, as if they came in different batches.
+            scopes.setdefault(Scope(row.app_name or "", row.user_id or ""), {})[row.id] = row
+        for scope, by_id in scopes.items():
+            await self._write_scope(scope, list(by_id.values()))
+
+    async def _write_scope(self, scope: Scope, rows: Sequence[SourceMemory]) -> None:
+        now, redactor = datetime.now(UTC), self.memory.redactor
+        statements = await redactor.redact_statements([self._make_statement(row, now) for row in rows])
+        ids = [make_statement_id(statement.id or "") for statement in statements]
+        known = await transfer.fetch_told_memories(self.memory.connection, scope, ids)
+        wanted = list[Statement]()
+        for row, id, statement in zip(rows, ids, statements, strict=True):
+            if (told := known.get(id)) is None:
+                wanted.append(statement)
+                self.tally.count("memories", "new")
+            elif told.says(statement, is_timed=row.at is not None):
+                self.tally.count("memories", "known")
+            else:
+                wanted.append(statement)
+                self.tally.count("memories", "changed")
+        if wanted:
+            await self.memory.add_statements(wanted, app_name=scope.app_name, user_id=scope.user_id)
+
+    def _make_statement(self, row: SourceMemory, now: datetime) -> Statement:
+        return Statement(
+            text=row.text,
+            at=row.at or now,
+            author=row.author,
+            id=f"{self.source}:{row.id}",
+            metadata={**row.metadata, "imported_from": self.source},
+            origin=row.origin,
+        )
+
+
+EventPages = AsyncIterator[Sequence[Mapping[str, Any]]]
+"""A session's events as properties of nodes, some at a time."""
+
+
+CONFLICT = "in conflict with the graph"
+"""The kind of a session that is left out because the graph has something else under its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWriter:
+    """Writes sessions; with ``remembers`` it also queues what was said in them for memory."""
+
+    memory: GraphMemory
+    tally: Tally
+    remembers: bool
+
+    async def write_state(self, state: SourceState) -> None:
+        """Add what the app's or the user's state lacks; keys that it has keep their values."""
+        connection, delta = self.memory.connection, records.encode_state(state.values)
+        if state.user_id is None:
+            added = await transfer.add_app_state(connection, state.app_name, delta)
+        else:
+            scope = Scope(state.app_name, state.user_id)
+            added = await transfer.add_user_state(connection, scope, delta)
+        self.tally.count("state_keys", "added", added)
+
+    async def write_session(self, session: SourceSession, pages: EventPages) -> None:
+        """Write what the graph lacks of a session.
+
+        Its state is the source's final one. So events are appended without applying their state deltas again.
+
+        Raises:
+            errors.InvalidArgument: its id or state cannot be stored.
+        """
+        scope = Scope(session.app_name, session.user_id)
+        id = check_id("session_id", session.id).strip()
+        state = records.encode_state(session.state)
+        try:
+            uid, known_ids, is_new = await self._open_session(scope, id, session, state)
+            count = await self._append_events(scope, id, uid, known_ids, pages)
+        except (errors.SessionClosed, errors.ConstraintViolated, errors.InvalidArgument) as error:
+            self.tally.skip(session.place, CONFLICT, _describe_conflict(error))
+            return
+        if count >= len(known_ids):
+            await transfer.finish_session(
+                self.memory.connection,
+                scope,
+                id=id,
+                uid=uid,
+                revision=count,
+                state=state,
+                update_time=session.update_time,
+            )
+        self.tally.count("sessions", "new" if is_new else "extended" if count > len(known_ids) else "known")
+        if self.remembers:
+            await self._queue_session(scope, id)
+
+    async def _open_session(
+        self, scope: Scope, id: str, session: SourceSession, state: JsonMapDelta
+    ) -> tuple[str, Sequence[str], bool]:
+        """Find the session in the graph or create it; return its uid, its events' ids, and whether it is new."""
+        connection = self.memory.connection
+        known = await sessions.fetch_event_ids(connection, scope, id=id, now=time.time())
+        if known is not None:
+            return known[0], known[2], False
+        created = await sessions.store_session(
+            connection,
+            scope,
+            id=id,
+            uid=uuid.uuid4().hex,
+            now=session.create_time,
+            app=JsonMapDelta(),
+            user=JsonMapDelta(),
+            session=state,
+        )
+        return created.uid, (), True
+
+    async def _append_events(self, scope: Scope, id: str, uid: str, known_ids: Sequence[str], pages: EventPages) -> int:
+        """Append the events behind those that the graph has; return how many the source has."""
+        count = 0
+        async for page in pages:
+            known_here = known_ids[count : count + len(page)]
+            if [event["id"] for event in page[: len(known_here)]] != list(known_here):
+                raise errors.InvalidArgument(reason="the graph's session has other events under this id")
+            if new := page[len(known_here) :]:
+                is_appended = await sessions.append_messages(
+                    self.memory.connection,
+                    scope,
+                    session_id=id,
+                    uid=uid,
+                    revision=count + len(known_here),
+                    events=new,
+                )
+                if not is_appended:
+                    raise errors.InvalidArgument(reason="somebody else appends to it in the graph; import it again")
+            self.tally.count("events", "known", len(known_here))
+            self.tally.count("events", "new", len(new))
+            count += len(page)
+        return count
+
+    async def _queue_session(self, scope: Scope, id: str) -> None:
+        connection = self.memory.connection
+        record = await sessions.fetch_session(connection, scope, id=id, now=time.time())
+        if record is None:
+            return
+        turns = records.make_stored_turns(record, scope.app_name, connection.settings.timezone)
+        waiting = await self.memory.enqueue(turns, app_name=scope.app_name, user_id=scope.user_id, session_id=id)
+        self.tally.count("turns", "waiting", waiting)
+
+
+def _describe_conflict(error: errors.GraphMemoryError) -> str:
+    if isinstance(error, errors.ConstraintViolated):
+        return "the graph has a session with this id that has expired; delete it first"
+    return error.reason or str(error)
+
+
+OTHERS = "of another app or user"
+
+
+UNNAMED = "without an app or user"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is imported: ``app_name`` and ``user_id`` choose among those that the source names, and stand in for those
+    that it does not name. An export of this package is imported under these names."""
+
+    source: str
+    app_name: str | None = None
+    user_id: str | None = None
+    remembers: bool = False
+    """queue what was said in the sessions for memory"""
+
+
+class Importer:
+    """Imports one source once.
+
+    Args:
+        memory: the graph to write to; None only reads the source.
+        options: what is imported.
+        on_progress: called now and then with what was read so far, in words.
+    """
+
+    def __init__(
+        self, memory: GraphMemory | None, options: ImportOptions, on_progress: Callable[[str], None] | None = None
+    ) -> None:
+        self._memory, self._options, self._on_progress = memory, options, on_progress or (lambda text: None)
+        self.tally = Tally()
+
+    async def import_sessions(self, source: SessionSource) -> ImportReceipt:
+        """Import states, sessions and events.
+
+        Raises:
+            errors.DatabaseError: the graph could not be written; the same import goes on from there.
+            errors.UnreadableTranscript, errors.ConfigurationError: the source could not be read to its end; likewise.
+        """
+        writer = await self._make_session_writer()
+        async for state in source.iterate_states():
+            if self._is_wanted(state) and writer and isinstance(state, SourceState):
+                try:
+                    await writer.write_state(state)
+                except (errors.InvalidArgument, errors.InvalidUnicode) as error:
+                    self.tally.skip(state.place, "unreadable", error.reason)
+        async for session in source.iterate_sessions():
+            if not self._is_wanted(session) or not isinstance(session, SourceSession):
+                continue
+            self.tally.count("sessions")
+            try:
+                await self._import_session(writer, session, source)
+            except (errors.InvalidArgument, errors.InvalidUnicode) as error:
+                self.tally.skip(session.place, "unreadable", error.reason)
+        return self._finish()
+
+    async def _make_session_writer(self) -> SessionWriter | None:
+        if self._memory is None:
+            return None
+        await prepare_connection(self._memory.connection)
+        return SessionWriter(self._memory, self.tally, self._options.remembers)
+
+    async def _import_session(
+        self, writer: SessionWriter | None, session: SourceSession, source: SessionSource
+    ) -> None:
+        pages = self._encode_events(source, session)
+        if writer:
+            await writer.write_session(session, pages)
+            return
+        Scope(session.app_name, session.user_id)
+        check_id("session_id", session.id)
+        async for _ in pages:
+            pass
+
+    async def _encode_events(
+        self, source: SessionSource, session: SourceSession
+    ) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
+        async for page in source.iterate_event_pages(session):
+            encoded = []
+            for event in page:
+                if isinstance(event, SkippedRow):
+                    self.tally.skip_row(event)
+                    continue
+                try:
+                    encoded.append(records.encode_event(event.body))
+                except errors.InvalidArgument as error:
+                    self.tally.skip(event.place, "unreadable", error.reason)
+            self.tally.count("events", number=len(encoded))
+            self._on_progress(self.tally.describe_progress())
+            yield encoded
+
+    async def import_memories(self, source: MemorySource) -> ImportReceipt:
+        """Import memories.
+
+        Raises:
+            errors.InvalidArgument: no memory of the source names its app or user, and the options do not either.
+            errors.DatabaseError, errors.EmbeddingError: the graph could not be written; the same import goes on.
+            errors.UnreadableTranscript, errors.ConfigurationError: the source could not be read to its end; likewise.
+        """
+        writer = MemoryWriter(self._memory, self.tally, self._options.source) if self._memory else None
+        if self._memory is not None:
+            await prepare_connection(self._memory.connection)
+        batch = list[SourceMemory]()
+        async for row in source.iterate_memories():
+            if (owned := self._find_owner(row)) is None:
+                continue
+            self.tally.count("memories")
+            batch.append(owned)
+            if len(batch) >= BATCH_SIZE:
+                await self._write_batch(writer, batch)
+        await self._write_batch(writer, batch)
+        receipt = self._finish()
+        if not receipt.memories and (unnamed := [row for row in receipt.problems if row.kind == UNNAMED]):
+            count = receipt.skipped[UNNAMED]
+            raise errors.InvalidArgument(reason=f"{unnamed[0].place}, and {count - 1} more: {unnamed[0].reason}")
+        return receipt
+
+    async def _write_batch(self, writer: MemoryWriter | None, batch: list[SourceMemory]) -> None:
+        if writer and batch:
+            await writer.write_memories(batch)
+        batch.clear()
+        self._on_progress(self.tally.describe_progress())
+
+    def _find_owner(self, row: SourceMemory | SkippedRow) -> SourceMemory | None:
+        """Fill in the app and the user that a memory does not name; None, counted, for one that is left out."""
+        if not self._is_wanted(row) or not isinstance(row, SourceMemory):
+            return None
+        owned = replace(
+            row, app_name=row.app_name or self._options.app_name, user_id=row.user_id or self._options.user_id
+        )
+        owners = (("app (give --app)", owned.app_name), ("user (give --user)", owned.user_id))
+        missing = [owner for owner, value in owners if value is None]
+        try:
+            if missing:
+                self.tally.skip(row.place, UNNAMED, f"it names no {' and no '.join(missing)}")
+                return None
+            check_authors(Scope(owned.app_name or "", owned.user_id or ""), [owned.author])
+        except errors.InvalidArgument as error:
+            self.tally.skip(row.place, "unreadable", error.reason)
+            return None
+        return owned
+
+    def _is_wanted(self, row: SourceState | SourceSession | SourceMemory | SkippedRow) -> bool:
+        """Whether a row could be read and is of the app and user that are wanted; count it if it is left out."""
+        if isinstance(row, SkippedRow):
+            self.tally.skip_row(row)
+            return False
+        wanted_app, wanted_user = self._options.app_name, self._options.user_id
+        is_other_app = row.app_name is not None and wanted_app not in (None, row.app_name)
+        is_other_user = row.user_id is not None and wanted_user not in (None, row.user_id)
+        if (is_other_app or is_other_user) and not isinstance(row, SourceState):
+            self.tally.skip(row.place, OTHERS, "")
+        return not (is_other_app or is_other_user)
+
+    def _finish(self) -> ImportReceipt:
+        return self.tally.make_receipt(self._options.source, is_dry_run=self._memory is None)
+
+
+GOES_ON = "What was imported so far stays, and the same import goes on from there."
+
+
+async def import_source(
+    memory: GraphMemory | None,
+    location: str,
+    options: ImportOptions,
+    on_progress: Callable[[str], None] | None = None,
+) -> ImportReceipt:
+    """Import the source at a path or URL; without a memory it is only read.
+
+    Raises:
+        errors.GraphMemoryError: as :func:`open_source` and the methods of :class:`Importer` do.
+    """
+    importer = Importer(memory, options, on_progress)
+    async with open_source(options.source, location) as source:
+        try:
+            if isinstance(source, ExportFile):
+                return await ExportImporter(memory, options.app_name, options.user_id, on_progress).import_file(source)
+            if isinstance(source, SessionTables):
+                return await importer.import_sessions(source)
+            return await importer.import_memories(source)
+        except (errors.DatabaseUnavailable, errors.EmbeddingError) as error:
+            raise error.add_sentence(GOES_ON) from error.__cause__

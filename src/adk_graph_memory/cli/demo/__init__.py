@@ -1,0 +1,1 @@
+"""The demo: a real conversation and recorded replies of a language model."""

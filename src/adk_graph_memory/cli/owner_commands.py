@@ -1,0 +1,372 @@
+"""The commands by which an owner sees why memory holds something and changes it: ``correct`` … ``split``, ``history``,
+``undo``, ``review``, ``proposals``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+import adk_graph_memory
+from adk_graph_memory.cli.application import (
+    MEMORY_PANEL,
+    AppOption,
+    UserArgument,
+    UserOption,
+    YesOption,
+    check_owner,
+    command,
+)
+from adk_graph_memory.cli.lazy_modules import connections, erasing, listings, schema
+from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
+from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
+from adk_graph_memory.language.text import format_count, join_lines
+from adk_graph_memory.records.scopes import Scope
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.history import FactVersion, HeldFact, HistoryEntry, MemoryChange, Proposal
+
+
+FactArgument = Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")]
+
+
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
+
+
+_Method = Callable[..., Awaitable["MemoryChange"]]
+"""A method of :class:`GraphMemory`, or what calls one."""
+
+
+def _parse_date(text: str) -> datetime | None:
+    return None if text == "none" else parse_moment(text)
+
+
+@command(MEMORY_PANEL)
+async def correct(
+    id: FactArgument,
+    app_name: AppOption,
+    user_id: UserOption,
+    text: Annotated[str | None, typer.Option(help="What is true.")] = None,
+    valid_from: Annotated[str | None, typer.Option(metavar="DATE", help="Since when; none if unknown.")] = None,
+    valid_to: Annotated[str | None, typer.Option(metavar="DATE", help="Until when; none if open.")] = None,
+    reason: ReasonOption = "",
+    yes: YesOption = False,
+) -> Output:
+    """Replace a fact that is wrong by what you say; nothing that was extracted outranks it."""
+    dates = {"valid_from": valid_from, "valid_to": valid_to}
+    changes = {name: _parse_date(date) for name, date in dates.items() if date is not None}
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await change_memory(_correct_in_zone, id, **whose, text=text, **changes, reason=reason, yes=yes)
+
+
+async def _correct_in_zone(
+    memory: adk_graph_memory.GraphMemory, id: str, app_name: str, user_id: str, **options: Any
+) -> MemoryChange:
+    """Correct a fact; dates without a zone are of the user's."""
+    zone = await memory.speakers.find_zone(Scope(app_name, user_id))
+    for name, value in options.items():
+        options[name] = set_timezone(value, zone) if isinstance(value, datetime) else value
+    return await memory.correct(id, app_name=app_name, user_id=user_id, **options)
+
+
+@command(MEMORY_PANEL)
+async def pin(
+    id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
+) -> Output:
+    """Pin a fact: nothing that is said ends or rewords it until you say otherwise."""
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await change_memory(adk_graph_memory.GraphMemory.pin, id, **whose, reason=reason, yes=yes)
+
+
+@command(MEMORY_PANEL)
+async def unpin(
+    id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
+) -> Output:
+    """Unpin a fact: what is said counts again, and what was said meanwhile."""
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await change_memory(adk_graph_memory.GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
+
+
+@command(MEMORY_PANEL)
+async def retract(
+    id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
+) -> Output:
+    """Say that a fact was never true; its words stay."""
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await change_memory(adk_graph_memory.GraphMemory.retract, id, **whose, reason=reason, yes=yes)
+
+
+@command(MEMORY_PANEL)
+async def rollback(
+    id: FactArgument,
+    revision: Annotated[str, typer.Argument(help="A revision, as `history` names it.")],
+    app_name: AppOption,
+    user_id: UserOption,
+    reason: ReasonOption = "",
+    yes: YesOption = False,
+) -> Output:
+    """Return a fact to what it was before a change."""
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await change_memory(adk_graph_memory.GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
+
+
+@command(MEMORY_PANEL)
+async def merge(
+    name: Annotated[str, typer.Argument(help="The name that stays, an alias of it, or a key.")],
+    other: Annotated[str, typer.Argument(help="The name that becomes an alias.")],
+    app_name: AppOption,
+    user_id: UserOption,
+    reason: ReasonOption = "",
+    yes: YesOption = False,
+) -> Output:
+    """Say that two people or things are one."""
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await change_memory(adk_graph_memory.GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
+
+
+@command(MEMORY_PANEL)
+async def split(
+    words: Annotated[list[str], typer.Argument(metavar="ALIAS", help="An alias, as `entity` lists it.")],
+    app_name: AppOption,
+    user_id: UserOption,
+    reason: ReasonOption = "",
+    yes: YesOption = False,
+) -> Output:
+    """Say that an alias is somebody else's name."""
+    alias, whose = " ".join(words), {"app_name": app_name, "user_id": user_id}
+    return await change_memory(adk_graph_memory.GraphMemory.split, alias, **whose, reason=reason, yes=yes)
+
+
+async def change_memory(method: _Method, *names: str, yes: bool, **options: Any) -> Output:
+    """Show what would change, ask, and change it."""
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        if not yes:
+            preview = await method(memory, *names, **options, preview=True)
+            question = "Change this?" if preview.ingest_id else "Forget this for good?"
+            confirm("\n".join([*list_change_lines(preview), question]), yes=yes)
+        announce("Changing")
+        change = await method(memory, *names, **options)
+    if not (change.facts or change.entities or change.turns):
+        return Output(change, "Nothing changes.")
+    if not change.ingest_id:
+        return Output(change, _make_change_grid(change))
+    words = ["undo", change.ingest_id, "--app", options["app_name"], "--user", options["user_id"]]
+    hint = Text(f"adk-graph-memory {shlex.join(words)}", overflow="fold")
+    return Output(change, Group(_make_change_grid(change), "This takes it back:", hint))
+
+
+def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:
+    """List what was and what is in its place, and how many turns go."""
+    rows = [(_describe_version(fact.before), _describe_version(fact.after)) for fact in change.facts]
+    rows += [(", ".join(entity.before), ", ".join(entity.after)) for entity in change.entities]
+    rows += [(format_count(change.turns, "turn"), "")] * bool(change.turns)
+    return [(before or "(nothing)", after or "(nothing)") for before, after in rows]
+
+
+def list_change_lines(change: MemoryChange) -> list[str]:
+    """List what changes, a line for each fact and name, and for the turns that go."""
+    return [join_lines(f"{before} → {after}") for before, after in _list_changes(change)] or ["Nothing changes."]
+
+
+def _make_change_grid(change: MemoryChange) -> RenderableType:
+    rows = [(before, "→", after) for before, after in _list_changes(change)]
+    return make_grid(rows) if rows else "Nothing changes."
+
+
+def _describe_version(fact: FactVersion | None) -> str:
+    if fact is None:
+        return ""
+    notes = [
+        "" if fact.state == "current" else fact.state,
+        "pinned" if fact.is_pinned else "",
+        f"from {format_day(fact.valid_from)}" if fact.valid_from else "",
+        f"until {format_day(fact.valid_to)}" if fact.valid_to else "",
+    ]
+    described = ", ".join(filter(None, notes))
+    return f"{fact.text} ({described})" if described else fact.text
+
+
+ProposalId = Annotated[str, typer.Argument(metavar="ID", help="The id of a proposal, as `proposals` prints it.")]
+
+
+@command(MEMORY_PANEL)
+async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
+    """List what agents propose to correct or to forget; nothing of it changes until you accept it."""
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        listed = await memory.proposals(app_name=app_name, user_id=user_id)
+    if not listed:
+        await check_owner(app_name, user_id)
+        return Output(listed, "Nothing is proposed.")
+    rows = [(format_day(proposal.at), proposal.action, _describe_proposal(proposal)) for proposal in listed]
+    return Output(listed, make_grid(rows), ["Do one with `accept ID`; leave everything as it is with `decline ID`."])
+
+
+@command(MEMORY_PANEL)
+async def accept(id: ProposalId, app_name: AppOption, user_id: UserOption, yes: YesOption = False) -> Output:
+    """Do what an agent proposed: correct a fact, or forget a memory for good."""
+    return await change_memory(
+        adk_graph_memory.GraphMemory.accept_proposal, id, app_name=app_name, user_id=user_id, yes=yes
+    )
+
+
+@command(MEMORY_PANEL)
+async def decline(id: ProposalId, app_name: AppOption, user_id: UserOption) -> Output:
+    """Drop what an agent proposed; memory stays as it is."""
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        proposal = await memory.decline_proposal(id, app_name=app_name, user_id=user_id)
+    return Output(proposal, join_lines(f"Declined; memory still says: {proposal.memory_text}"))
+
+
+def _describe_proposal(proposal: Proposal) -> Text:
+    wording = f"→ {proposal.text}" if proposal.action == "correct" else ""
+    said = f"{proposal.by}: {proposal.reason}" if proposal.reason else proposal.by
+    pinned = "You pinned it." if proposal.is_pinned else ""
+    return add_details(proposal.memory_text, *filter(None, (wording, said, pinned)), proposal.id)
+
+
+HeldId = Annotated[str, typer.Argument(metavar="ID", help="The id of a held fact, as `review` prints it.")]
+
+
+@command(MEMORY_PANEL)
+async def review(app_name: AppOption, user_id: UserOption) -> Output:
+    """List the facts that a guard holds back, each with the rule and the words that it rests on."""
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        facts = await memory.held_facts(app_name=app_name, user_id=user_id)
+    if not facts:
+        await check_owner(app_name, user_id)
+        return Output(facts, "Nothing is held.")
+    rows = [(format_day(fact.said_at), fact.rule, _describe_fact(fact)) for fact in facts]
+    return Output(facts, make_grid(rows), ["Remember one with `release ID`; delete it for good with `reject ID`."])
+
+
+@command(MEMORY_PANEL)
+async def release(id: HeldId, app_name: AppOption, user_id: UserOption) -> Output:
+    """Remember a fact that a guard held back."""
+    announce("Releasing")
+    async with adk_graph_memory.GraphMemory() as memory:
+        fact = await memory.release(id, app_name=app_name, user_id=user_id)
+    return Output(fact, join_lines(f"Remembered: {fact.text}"))
+
+
+@command(MEMORY_PANEL)
+async def reject(id: HeldId, app_name: AppOption, user_id: UserOption, yes: YesOption = False) -> Output:
+    """Delete a fact that a guard held back; the turn that it was read from stays."""
+    confirm(f"Delete the held fact {id} for good?", yes=yes)
+    announce("Rejecting")
+    async with adk_graph_memory.GraphMemory() as memory:
+        fact = await memory.reject(id, app_name=app_name, user_id=user_id)
+    return Output(fact, join_lines(f"Deleted: {fact.text}"))
+
+
+def _describe_fact(fact: HeldFact) -> Text:
+    quotes = (f"“{quote}”" for quote in fact.quotes)
+    said = f"{fact.author} ({fact.origin}) in session {fact.session_id}"
+    return add_details(fact.text, fact.reason, *quotes, said, fact.id)
+
+
+@command(MEMORY_PANEL)
+async def history(
+    id: Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")],
+    app_name: AppOption,
+    user_id: UserOption,
+) -> Output:
+    """Tell why memory holds a fact: every word that speaks for it, and every decision about it."""
+    announce("Waiting for Neo4j")
+    async with connections.Connection() as connection:
+        known = await listings.Histories(connection).history(id, app_name=app_name, user_id=user_id)
+    return Output(
+        known, Group(join_lines(f"{known.fact.text} ({known.fact.state})"), "", _make_history_grid(known.entries))
+    )
+
+
+@command(MEMORY_PANEL)
+async def entity(
+    words: Annotated[
+        list[str], typer.Argument(metavar="NAME", help="A name, an alias, or a key as `entities --json` prints it.")
+    ],
+    app_name: AppOption,
+    user_id: UserOption,
+) -> Output:
+    """Tell who or what somebody is, where each name comes from, and what holds of them."""
+    announce("Waiting for Neo4j")
+    async with connections.Connection() as connection:
+        known = await listings.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
+    described = [known.entity.type, *([known.entity.about] if known.entity.about else [])]
+    aliases = f"also {', '.join(known.entity.other_names)}" if known.entity.other_names else ""
+    facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]
+    parts: list[RenderableType] = [add_details(f"{known.entity.display_name} ({', '.join(described)})", aliases), ""]
+    parts += [make_grid(facts), ""] if facts else []
+    return Output(known, Group(*parts, _make_history_grid(known.entries)))
+
+
+@command(MEMORY_PANEL)
+async def undo(
+    ingest_id: Annotated[str, typer.Argument(metavar="INGEST", help="An ingest, as `history --json` names it.")],
+    app_name: AppOption,
+    user_id: UserOption,
+    yes: YesOption = False,
+) -> Output:
+    """Take back all that one ingest wrote, also if later ones built on it; its turns may be read again."""
+    confirm(f"Take back all that ingest {ingest_id} wrote?", yes=yes)
+    announce("Taking back")
+    async with adk_graph_memory.GraphMemory() as memory:
+        receipt = await memory.undo(ingest_id, app_name=app_name, user_id=user_id)
+    counts = format_count(receipt.events, "turn"), format_count(receipt.facts, "fact")
+    return Output(receipt, f"Taken back: {' and '.join(counts)}.")
+
+
+@command(MEMORY_PANEL, name="forget-user")
+async def forget_user(
+    user_id: UserArgument,
+    app_name: AppOption,
+    sessions: Annotated[bool, typer.Option("--sessions", help="Also sessions, events and state.")] = False,
+    artifacts: Annotated[bool, typer.Option("--artifacts", help="Also artifacts.")] = False,
+    yes: YesOption = False,
+) -> Output:
+    """Forget all that memory holds of a user, and print a receipt of what went and what stays."""
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        connection, scope = await schema.prepare_connection(memory.connection), Scope(app_name, user_id)
+        counts = await erasing.count_user(connection, scope)
+        if not any(counts.values()):
+            await check_owner(app_name, user_id)
+        what = [format_count(counts["turns"], "turn"), format_count(counts["facts"], "fact")]
+        what += [format_count(counts["sessions"], "session")] if sessions else []
+        what += [format_count(counts["artifacts"], "artifact")] if artifacts else []
+        confirm(f"Forget {', '.join(what)} of {user_id!r} for good?", yes=yes)
+        announce("Forgetting")
+        receipt = await memory.forget_user(app_name=app_name, user_id=user_id, sessions=sessions, artifacts=artifacts)
+    words = "event" if sessions else "turn"
+    gone = {words: receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
+    stays = ", ".join(_count_kind(count, kind) for kind, count in receipt.stays.items())
+    text = ", ".join(format_count(count, noun) for noun, count in gone.items())
+    return Output(receipt, f"Forgotten: {text}." + (f" What stays: {stays}." if stays else ""))
+
+
+def _count_kind(count: int, kind: str) -> str:
+    return format_count(count, kind.removesuffix("s")) if kind != "entities" else format_count(count, "entity", kind)
+
+
+def _make_history_grid(entries: tuple[HistoryEntry, ...]) -> RenderableType:
+    if not entries:
+        return Text("It was added directly, word for word.")
+    return make_grid([_make_history_row(entry) for entry in entries])
+
+
+def _make_history_row(entry: HistoryEntry) -> tuple[str, str, Text]:
+    quote = f"“{entry.quote}”" if entry.quote else ""
+    said = f"said on {format_day(entry.said_at)} in session {entry.session_id}" if entry.said_at else ""
+    decided = ": ".join(filter(None, (f"by {entry.by}" if entry.by else "", entry.reason)))
+    ingest = f"ingest {entry.ingest_id}" if entry.ingest_id else ""
+    revision = f"revision {entry.revision}" if entry.revision else ""
+    return format_day(entry.at), entry.kind, add_details(entry.text, quote, said, decided, ingest, revision)

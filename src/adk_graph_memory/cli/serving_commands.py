@@ -1,0 +1,236 @@
+"""The commands ``inspect`` and ``mcp``, and how they serve on the loopback interface."""
+
+from __future__ import annotations
+
+import errno
+import html
+import secrets
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+import typer
+
+import adk_graph_memory
+from adk_graph_memory import errors
+from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, check_owner, command
+from adk_graph_memory.cli.lazy_modules import asyncio, inspector, mcp_server
+from adk_graph_memory.cli.output import Output, announce, hide_status, replace_controls
+from adk_graph_memory.runtime.private_files import write_private_file
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from adk_graph_memory.servers.mcp.access import BearerAccess, TokenVerifier
+
+
+def listen(port: int) -> socket.socket:
+    """Listen on the loopback interface.
+
+    Raises:
+        errors.PortTaken: another process does.
+        errors.InvalidArgument: the port cannot be used.
+    """
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise errors.PortTaken(port=port) from error
+        reason = f"port {port} cannot be used ({error.strerror or error}); choose another (`--port`)"
+        raise errors.InvalidArgument(reason=reason) from error
+
+
+async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve an application on a socket that listens."""
+    import uvicorn
+
+    from adk_graph_memory.cli.bounded_http import BoundedH11Protocol
+
+    config = uvicorn.Config(app, http=BoundedH11Protocol, ws="none", log_level="warning")
+    with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
+        await uvicorn.Server(config).serve(sockets=[listener])
+        await asyncio.sleep(0)
+
+
+DEFAULT_PORT = 7688
+
+
+@command(MEMORY_PANEL, name="inspect")
+async def inspect_memory(
+    app_name: Annotated[
+        str | None, typer.Option("--app", help="The app's name; may be left out if there is one.")
+    ] = None,
+    user_id: Annotated[
+        str | None, typer.Option("--user", **OWNER, help="The user's id; may be left out if there is one.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Also correct, pin, merge, split, forget and undo.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 for any.")] = DEFAULT_PORT,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> Output:
+    """Look into a user's memory in a browser: ask, see why, see where each fact comes from, correct and forget.
+
+    The address works once, in one browser of this machine. Ctrl-C ends it.
+    """
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        owner = await _choose_owner(memory, app_name, user_id)
+        with listen(port) as listener:
+            port = listener.getsockname()[1]
+            access = inspector.LocalAccess(inspector.inspector(memory, lambda request: owner, write=write), port)
+            hide_status()
+            powers = "It may be changed" if write else "It is read-only; --write allows changes"
+            typer.echo(replace_controls(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}"))
+            typer.echo(f"{powers}. Ctrl-C ends it.")
+            redirect = _open_browser(access.address) if browser and sys.stdout.isatty() else None
+            loading = asyncio.create_task(_load_embedder(memory))
+            await serve_until_interrupted(access, listener)
+            loading.cancel()
+            if redirect:
+                redirect.unlink(missing_ok=True)
+    return Output({"stopped": True}, "Stopped.")
+
+
+def _open_browser(address: str) -> Path:
+    """Open the address by way of a file of this user alone: others can see what a command is started with."""
+    with tempfile.NamedTemporaryFile("w", prefix="inspect-", suffix=".html", delete=False) as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">')
+    typer.launch(file.name)
+    return Path(file.name)
+
+
+async def _load_embedder(memory: adk_graph_memory.GraphMemory) -> None:
+    """Load the embedder before the first question; what is wrong with it, an answer's page says."""
+    with suppress(errors.GraphMemoryError):
+        await memory.vectors.prepare_embedder()
+
+
+async def _choose_owner(
+    memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None
+) -> tuple[str, str]:
+    """Choose the app and the user; those that were not named, if there is one.
+
+    Raises:
+        errors.NotFound: there are no such app and user.
+        errors.InvalidArgument: there are several.
+    """
+    if app_name is None:
+        apps = [app.app_name async for app in memory.apps(limit=10)]
+        app_name = _choose_only(apps, "app", "adk-graph-memory apps")
+    if user_id is None:
+        users = [user.user_id async for user in memory.users(app_name=app_name, limit=10)]
+        user_id = _choose_only(users, "user", f"adk-graph-memory users --app {app_name}")
+    await check_owner(app_name, user_id)
+    return app_name, user_id
+
+
+def _choose_only(names: list[str], what: str, where: str) -> str:
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise errors.NotFound(what=f"{what} in this database", where="`adk-graph-memory demo`, which stores one")
+    known = ", ".join(map(repr, names))
+    raise errors.InvalidArgument(reason=f"there are several {what}s ({known}; `{where}`): name one with --{what}")
+
+
+TOKEN_BYTES = 32
+
+
+class _Powers(TypedDict):
+    """What the callers of a server may do."""
+
+    speaks_for_user: bool
+    allow_write: bool
+
+
+@command(MEMORY_PANEL)
+async def mcp(
+    app_name: AppOption,
+    user_id: Annotated[
+        str | None, typer.Option("--user", **OWNER, help="The user's id; with --jwt-key the token says it.")
+    ] = None,
+    speaks_for_user: Annotated[
+        bool, typer.Option("--speaks-for-user", help="What is remembered is the user's own word, not an agent's.")
+    ] = False,
+    allow_write: Annotated[
+        bool,
+        typer.Option("--allow-write", help="Offer correct and forget too, as proposals that you decide on."),
+    ] = False,
+    http: Annotated[int | None, typer.Option(min=0, max=65535, help="Serve HTTP on this port, not stdio.")] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="A name under which a proxy forwards requests, such as memory.example.org.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The file with the token of --user; made if it is not there.")
+    ] = None,
+    jwt_key: Annotated[
+        str | None, typer.Option(help="A public key (PEM file, or https:// address of a JWKS) that checks tokens.")
+    ] = None,
+    jwt_audience: Annotated[str | None, typer.Option(help="Whom the tokens have to be for.")] = None,
+    jwt_issuer: Annotated[str | None, typer.Option(help="Who has to have issued them.")] = None,
+) -> None:
+    """Serve a memory to agents by the Model Context Protocol: recall, explain, profile and remember.
+
+    With --allow-write agents may propose to correct and to forget; `proposals` lists what they propose.
+
+    On stdio, and over HTTP with a token file, it is the memory of one user. With a public key, each request uses the
+    memory of its token's subject.
+    """
+    powers: _Powers = {"speaks_for_user": speaks_for_user, "allow_write": allow_write}
+    async with adk_graph_memory.GraphMemory() as memory:
+        if http is None:
+            if token_file or jwt_key:
+                raise UsageError("--token-file and --jwt-key need --http: on stdio nobody sends a token.")
+            owner = _require_user(app_name, user_id, "on stdio")
+            server = mcp_server.make_mcp_server(memory, lambda request: owner, **powers)
+            await server.run_stdio_async()
+            return
+        verifier = _make_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
+        server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, **powers)
+        security = mcp_server.allow_hosts(*allowed_host or ())
+        app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
+        await _serve_http(mcp_server.BearerAccess(app, verifier), http)
+
+
+def _make_verifier(
+    app_name: str,
+    user_id: str | None,
+    token_file: Path | None,
+    jwt_key: str | None,
+    jwt_audience: str | None,
+    jwt_issuer: str | None,
+) -> TokenVerifier:
+    """Make what tells from a request's token whose memory it may use."""
+    if jwt_key is None:
+        owner = _require_user(app_name, user_id, "without --jwt-key")
+        return mcp_server.SecretVerifier(_read_token(token_file), owner)
+    if user_id is not None or jwt_audience is None:
+        raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
+    return mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
+
+
+async def _serve_http(app: BearerAccess, port: int) -> None:
+    with listen(port) as listener:
+        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
+        await serve_until_interrupted(app, listener)
+
+
+def _require_user(app_name: str, user_id: str | None, where: str) -> tuple[str, str]:
+    if user_id is None:
+        raise UsageError(f"Name the user {where}: --user.")
+    return app_name, user_id
+
+
+def _read_token(file: Path | None) -> str:
+    """Read the token; make the file, readable by its owner alone, if it is not there."""
+    if file is None:
+        raise UsageError("Name a file for the token: --token-file, or a public key: --jwt-key.")
+    if not file.exists():
+        with write_private_file(file) as output:
+            output.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidArgument(reason=f"the token file {file} cannot be used ({error})") from error

@@ -1,0 +1,218 @@
+"""The commands ``export``, ``export-html`` and ``import``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import adk_graph_memory
+from adk_graph_memory import errors
+from adk_graph_memory.cli.application import (
+    MEMORY_PANEL,
+    OWNER,
+    AppFilterOption,
+    AppOption,
+    UsageError,
+    UserFilterOption,
+    UserOption,
+    check_owner,
+    command,
+)
+from adk_graph_memory.cli.lazy_modules import importer
+from adk_graph_memory.cli.memory_commands import RecordedOption, make_as_of
+from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, print_error, wants_json
+from adk_graph_memory.language.text import format_count
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.runtime.private_files import check_file_path
+
+if TYPE_CHECKING:
+    from adk_graph_memory.adk.importing.importer import ImportOptions
+    from adk_graph_memory.records.portable import ExportReport
+    from adk_graph_memory.records.reports import ImportReceipt
+
+
+@command(MEMORY_PANEL)
+async def export(
+    app_name: AppFilterOption = None,
+    user_id: UserFilterOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; without it the lines go to the standard output.")
+    ] = None,
+    recorded_at: RecordedOption = None,
+) -> Output | None:
+    """Write sessions, memory and artifacts of a user, an app or everybody into a file that another graph can import.
+
+    `import --from export` reads it. The content of artifacts that lies in a store, and secrets, stay here. With
+    `--recorded-at` it is the memory of then, derived from what had been read by then, without what was forgotten since.
+    """
+    if output is None and wants_json.get():
+        raise UsageError("--json describes a file: name it with --output.")
+    async with adk_graph_memory.GraphMemory() as memory:
+        scope = Scope(app_name, user_id) if app_name is not None and user_id is not None else None
+        as_of = await make_as_of(memory.connection, scope, None, recorded_at)
+        announce("Exporting")
+        if output is not None:
+            report = await memory.export(output, app_name=app_name, user_id=user_id, as_of=as_of)
+            return Output(report, make_grid([("file", str(output)), *describe_report(report)]), list(_warn(report)))
+        report = await memory.export(sys.stdout, app_name=app_name, user_id=user_id, as_of=as_of)
+    for warning in _warn(report):
+        error_console.print(warning, style="dim", soft_wrap=True)
+    return None
+
+
+def describe_report(report: ExportReport) -> Iterator[tuple[str, str]]:
+    """Describe what an export wrote, kind by kind."""
+    if report.apps:
+        yield "apps", f"{report.apps:,}"
+    yield "users", f"{report.users:,}"
+    yield "nodes", ", ".join(f"{count:,} {label}" for label, count in report.nodes.items()) or "none"
+    yield "relationships", f"{sum(report.relationships.values()):,}"
+    yield "size", f"{report.bytes:,} bytes"
+
+
+def _warn(report: ExportReport) -> Iterator[str]:
+    for store, count in report.outside_contents.items():
+        yield f"The content of {format_count(count, 'artifact version')} is not in it: it lies in {store}."
+    if report.changed_users:
+        app_name, user_id = report.changed_users[0]
+        more = f" and {len(report.changed_users) - 1} more" if len(report.changed_users) > 1 else ""
+        yield f"Somebody wrote to user {user_id!r} of app {app_name!r}{more} meanwhile: export again to be exact."
+
+
+@command(MEMORY_PANEL, name="export-html")
+async def export_html(
+    app_name: AppOption,
+    user_id: UserOption,
+    output: Annotated[Path, typer.Option("--output", help="The file; an existing one is replaced.")],
+    question: Annotated[str, typer.Option(help="Show first which memories answer this question.")] = "",
+    about: Annotated[str | None, typer.Option(help="Only facts about the person or thing with this name.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The newest facts alone; all by default.")] = None,
+) -> Output:
+    """Write what memory holds of a user, with the words behind it, into one file that any browser opens offline."""
+    check_file_path(output)
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        await check_owner(app_name, user_id)
+        view = await memory.show(
+            app_name=app_name,
+            user_id=user_id,
+            question=question,
+            about=about,
+            limit=limit,
+            progress=lambda done, total: announce(f"Drawing: {done:,} of {format_count(total, 'page')}"),
+        )
+    view.save(output)
+    size = output.stat().st_size
+    return Output({"file": str(output), "bytes": size}, f"Written: {output} ({size / 1e6:.1f} MB).")
+
+
+class SourceKind(StrEnum):
+    """What can be imported, by the names of :mod:`adk_graph_memory.adk.importing.sources`."""
+
+    ADK_SQLITE = "adk-sqlite"
+    ADK_DATABASE = "adk-database"
+    ADK_SQLITE_MEMORY = "adk-sqlite-memory"
+    MEM0 = "mem0"
+    MEMORY_BANK = "memory-bank"
+    EXPORT = "export"
+
+
+SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
+
+
+@command(MEMORY_PANEL, name="import")
+async def import_from(
+    location: Annotated[
+        str, typer.Argument(metavar="PATH_OR_URL", help="The file, or the URL of ADK's database as ADK takes it.")
+    ],
+    kind: Annotated[SourceKind, typer.Option("--from", help="What it is.")],
+    app_name: Annotated[
+        str | None,
+        typer.Option("--app", help="Of this app only; what names no app is this one's. Names an export's app anew."),
+    ] = None,
+    user_id: Annotated[
+        str | None,
+        typer.Option(
+            "--user", **OWNER, help="Of this user only; what names no user is this one's. Names an export's user anew."
+        ),
+    ] = None,
+    remember: Annotated[
+        bool, typer.Option("--remember", help="Queue what was said in the sessions for memory.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only read it and say what is in it; needs no database.")
+    ] = False,
+) -> Output:
+    """Take over an export of another graph, or what another service stored, with ids and times.
+
+    What the graph has already stays as it is: an import may be repeated, and goes on where it was interrupted.
+    """
+    if remember and kind not in SESSION_KINDS:
+        raise UsageError("--remember is for other services' sessions; all else is searched once it is imported.")
+    options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember)
+
+    def show_progress(text: str) -> None:
+        announce(f"{'Reading' if dry_run else 'Importing'}: {text}")
+
+    announce("Reading the source" if dry_run else "Waiting for Neo4j")
+    if dry_run:
+        return _report(await importer.import_source(None, location, options, show_progress), options)
+    async with adk_graph_memory.GraphMemory() as memory:
+        return _report(await importer.import_source(memory, location, options, show_progress), options)
+
+
+def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
+    for row in receipt.problems:
+        print_error(errors.UnreadableTranscript(f"{row.place}: {row.reason}", place=row.place, reason=row.reason))
+    rows = list(_describe_counts(receipt))
+    is_unremembered = bool(receipt.sessions.get("new")) and not options.remembers
+    return Output(
+        value=receipt,
+        text=make_grid(rows) if rows else "Nothing is in it.",
+        hints=[
+            "What was said in them is not in memory yet: the same command with --remember queues it."
+            if is_unremembered
+            else None,
+            "`adk-graph-memory ingest --pending` reads what is queued." if receipt.waiting_turns else None,
+            *_explain_export(receipt),
+        ],
+        exit_code=1 if receipt.has_problems else 0,
+    )
+
+
+def _describe_counts(receipt: ImportReceipt) -> Iterator[tuple[str, str]]:
+    for what in ("sessions", "events", "memories", "apps", "users", "nodes", "relationships"):
+        counts = getattr(receipt, what)
+        outcomes = ", ".join(f"{number:,} {how}" for how, number in counts.items() if how != "read")
+        if counts:
+            yield what, f"{counts.get('read', 0):,} read" + (f": {outcomes}" if outcomes else "")
+    if receipt.state_keys:
+        yield "state", f"{format_count(receipt.state_keys, 'key')} added"
+    if receipt.waiting_turns:
+        yield "queued", f"{format_count(receipt.waiting_turns, 'turn')} for memory"
+    if receipt.skipped:
+        yield "left out", ", ".join(f"{number:,} {kind}" for kind, number in receipt.skipped.items())
+
+
+def _explain_export(receipt: ImportReceipt) -> Iterator[str]:
+    """Say what of an export is not here, or not as it was."""
+    if receipt.dropped_vectors:
+        count = format_count(receipt.dropped_vectors, "memory", "memories")
+        yield f"{count} came without vectors, for this graph's are another embedder's: the next ingests make them."
+    if receipt.outside_contents:
+        yield (
+            f"The content of {format_count(receipt.outside_contents, 'artifact version')} is not in the file: it "
+            "lies in the store of the graph that it comes from."
+        )
+    if receipt.refused_turns:
+        yield f"{format_count(receipt.refused_turns, 'turn')} stayed forgotten, as somebody asked here."
+    if receipt.foreign_tombstones:
+        yield (
+            f"{format_count(receipt.foreign_tombstones, 'tombstone')} of turns that are not in the file refuse nothing "
+            "here: do not add sessions again that were deleted where it comes from."
+        )

@@ -1,0 +1,1 @@
+"""Run a real Neo4j on this machine without Docker."""

@@ -1,0 +1,114 @@
+"""Start, find and stop the persistent server of the commands ``up``, ``status`` and ``down``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph.local_neo4j import jars
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, find_process, make_home_arguments, write_private_file
+from adk_graph_memory.runtime import environment
+
+HEAP, PAGE_CACHE = "1g", "512m"
+"""The memory that the server gets; docker-compose.yml gives as much."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningServer:
+    """The server's address, credentials, process and home; the content of :func:`environment.get_connection_file`."""
+
+    uri: str
+    username: str
+    password: str = dataclasses.field(repr=False)
+    pid: int
+    version: str
+    home: str
+
+
+def start_server(
+    port: int = 7687,
+    *,
+    version: str | None = None,
+    progress: jars.ProgressCallback | None = None,
+) -> RunningServer:
+    """Start a server that outlives this process, or return the running one, whatever its port and version.
+
+    Its store and password are kept between runs, separately for 5.26 and 2026. A concurrent second call waits for the
+    first.
+
+    Args:
+        port: The Bolt port on 127.0.0.1.
+        version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
+        progress: Called with the fetched and the total bytes while jars are fetched.
+
+    Raises:
+        errors.LocalServerError: it did not start; the subclass and its message say what to do.
+    """
+    full_version = jars.resolve_version(version)
+    home = _get_homes()["5.26" if jars.is_line_5(full_version) else "2026"]
+    with (
+        jars.translate_disk_full(environment.get_data_home(), needed="500 MB"),
+        jars.lock_folder(environment.get_data_home()),
+    ):
+        if running := find_running_server():
+            return running
+        _stop_processes()  # a killed `up` may have left one without a connection file
+        server = LocalNeo4j(
+            home=home,
+            port=port,
+            version=full_version,
+            heap=HEAP,
+            page_cache=PAGE_CACHE,
+            jvm_flags=(),
+            progress=progress,
+        ).start(outlive=True)
+        running = RunningServer(server.uri, *server.auth, server.pid or 0, full_version, str(home))
+        write_private_file(environment.get_connection_file(), json.dumps(dataclasses.asdict(running)))
+    return running
+
+
+def find_running_server() -> RunningServer | None:
+    """Find the running server by its connection file; None if its process does not run."""
+    try:
+        server = RunningServer(**json.loads(environment.get_connection_file().read_text("utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    return server if find_process(make_home_arguments(Path(server.home))) == server.pid else None
+
+
+def stop_server(*, seconds: float = 120.0) -> bool:
+    """Shut the server down and wait until it has ended; its store and password stay for the next ``up``.
+
+    Returns:
+        Whether a server was running.
+
+    Raises:
+        errors.LocalServerError: it has not ended within ``seconds``.
+    """
+    with jars.lock_folder(environment.get_data_home()):
+        environment.get_connection_file().unlink(missing_ok=True)
+        return _stop_processes(seconds)
+
+
+def _get_homes() -> dict[str, Path]:
+    return {line: environment.get_data_home() / f"neo4j-{line}" for line in ("2026", "5.26")}
+
+
+def _stop_processes(seconds: float = 120.0) -> bool:
+    was_running = False
+    deadline = time.monotonic() + seconds
+    for home in _get_homes().values():
+        arguments = make_home_arguments(home)
+        if pid := find_process(arguments):
+            os.kill(pid, signal.SIGTERM)
+            was_running = True
+            while find_process(arguments):
+                if time.monotonic() > deadline:
+                    raise errors.LocalServerError(reason=f"process {pid} did not end within {seconds:g} s")
+                time.sleep(0.1)
+    return was_running

@@ -1,0 +1,1 @@
+"""What a memory does: remember, recall, forget, correct, export."""

@@ -1,0 +1,39 @@
+"""Describe what a rewrite changes of a user's memory, fact by fact and entity by entity."""
+
+from __future__ import annotations
+
+from adk_graph_memory.graph.snapshots import MemoryDifference
+from adk_graph_memory.records.facts import KnownFact
+from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
+from adk_graph_memory.records.memory import DerivedEntity
+
+
+def describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChange:
+    """Describe a difference between the graph and what is derived as a change, which this ingest makes."""
+    stored, derived = difference.stored, difference.derived
+    ids = sorted({fact.known.id for fact in difference.facts} | set(difference.erased_facts))
+    after = {id: fact.known for id, fact in derived.facts.items()}
+    facts = (
+        FactChange(f"fact:{id}", _describe_fact(stored.facts.get(id)), _describe_fact(after.get(id))) for id in ids
+    )
+    keys = sorted({entity.key for entity in difference.entities} | set(difference.erased_entities))
+    entities = (
+        EntityChange(key, _list_names(stored.entities.get(key)), _list_names(derived.entities.get(key))) for key in keys
+    )
+    return MemoryChange(
+        ingest_id,
+        tuple(change for change in facts if change.before != change.after),
+        tuple(change for change in entities if change.before != change.after),
+    )
+
+
+def _describe_fact(fact: KnownFact | None) -> FactVersion | None:
+    if fact is None:
+        return None
+    proposition, standing = fact.proposition, fact.standing
+    until = standing.valid_to or proposition.valid_to
+    return FactVersion(proposition.text, standing.state, proposition.valid_from, until, fact.ruling.is_pinned)
+
+
+def _list_names(entity: DerivedEntity | None) -> tuple[str, ...]:
+    return () if entity is None or entity.merged_into else (entity.name, *entity.aliases)

@@ -1,0 +1,177 @@
+"""Write what the graph holds of a user, an app or everybody into a file, for another graph to import."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import export_lines, listings, past_export, snapshots, transfer, vector_slots
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.vector_slots import SchemaState, VectorSlot
+from adk_graph_memory.memory import past
+from adk_graph_memory.records.facts import AsOf
+from adk_graph_memory.records.portable import ExportHeader, ExportReport, PortableNode
+from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.runtime import telemetry
+from adk_graph_memory.runtime.private_files import write_private_file
+
+_HALF_A_HISTORY = (
+    "an export cannot be limited to what was so at a time: half a history could not be derived again. Give "
+    "AsOf(recorded=…) alone; `adk-graph-memory facts --valid-at TIME --json` lists what was so then"
+)
+
+
+CHANGED_USERS_KEPT = 100
+"""Users whose names a report tells if somebody wrote to them meanwhile."""
+
+
+class Exporting:
+    """What writes exports; :class:`adk_graph_memory.GraphMemory` has it."""
+
+    connection: Connection
+
+    @telemetry.trace_operation("export_memory")
+    async def export(
+        self,
+        target: str | Path | TextIO,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        as_of: AsOf | None = None,
+    ) -> ExportReport:
+        """Write all that the graph holds into a file of JSON Lines: sessions, memory, and the artifacts of the graph.
+
+        It needs little memory, whatever the size of the graph. ``adk-graph-memory import --from export`` reads it.
+        Locks, leases and secrets stay here, and so does the content of artifacts that lies in a store.
+
+        Args:
+            target: a path, where the file appears once it is complete, or a text file that is open.
+            app_name: of this app only.
+            user_id: of this user only.
+            as_of: write the memory as it was recorded then, derived anew of what had been read; that takes as much
+                memory as one user has. What was forgotten since stays forgotten. Sessions, events and artifacts count
+                by their own times. A state is left out if it was written since; an app's always is.
+
+        Raises:
+            errors.InvalidArgument: ``as_of`` has a time at which something was so, ``user_id`` looks like a shared
+                memory and is none, or the file cannot be written.
+            errors.NotFound: there is no such app or user; no file is written.
+            errors.DatabaseError: the graph could not be read to its end.
+        """
+        if as_of is not None and as_of.valid is not None:
+            raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
+        SharedMemory.check_user_id(user_id)
+        connection = await prepare_connection(self.connection)
+        owner = {"user": user_id, "app": app_name}
+        what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
+        if what and not await listings.is_known_owner(connection, app_name, user_id):
+            raise errors.NotFound(what=what, where="`adk-graph-memory users` and `adk-graph-memory apps`")
+        recorded_at = (as_of.recorded or datetime.now(UTC)) if as_of else None
+        export = _Export(connection, app_name, user_id, recorded_at)
+        if not isinstance(target, str | Path):
+            return await export.write_lines(target)
+        with write_private_file(Path(target)) as file:
+            return await export.write_lines(file)
+
+
+class _Export:
+    """An export as it is written.
+
+    Args:
+        connection: a prepared connection.
+        app_name, user_id: whose rows are exported; everybody's if both are None.
+        recorded_at: as of when; None for now, with what waits to be read.
+    """
+
+    def __init__(
+        self, connection: Connection, app_name: str | None, user_id: str | None, recorded_at: datetime | None
+    ) -> None:
+        self._connection, self._app_name, self._user_id = connection, app_name, user_id
+        self._recorded_at = recorded_at
+        self._lines = self._apps = self._users = self._bytes = 0
+        self._nodes: Counter[str] = Counter()
+        self._relationships: Counter[str] = Counter()
+        self._outside_contents: Counter[str] = Counter()
+        self._changed_users: list[tuple[str, str]] = []
+
+    async def write_lines(self, file: TextIO) -> ExportReport:
+        """Write the file from its first line to its last."""
+        state = await vector_slots.fetch_schema_state(self._connection)
+        header = self._make_header(state)
+        self._write_line(file, export_lines.encode_header(header))
+        if self._user_id is None:  # an app's state is not one user's
+            async for properties in transfer.iterate_apps(self._connection, self._app_name):
+                self._apps += 1
+                if self._recorded_at is not None:
+                    properties["state"] = []  # nothing tells since when it is as it is
+                self._write_line(file, export_lines.encode_app(properties))
+        async for scope in listings.iterate_owners(self._connection, self._app_name, self._user_id):
+            await self._write_user(file, scope, state.live_slot)
+        report = self._make_report()
+        footer = {"lines": self._lines, "apps": self._apps, "users": self._users}
+        self._write_line(file, {"end": footer | {"nodes": report.nodes, "relationships": report.relationships}})
+        file.flush()
+        return self._make_report()
+
+    def _make_header(self, state: SchemaState) -> ExportHeader:
+        live = state.live_slot
+        return ExportHeader(
+            uuid.uuid4().hex,
+            state.version,
+            state.checksum,
+            metadata.version("adk-graph-memory"),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            self._app_name,
+            self._user_id,
+            live.embedder if live else None,
+            live.dimensions if live else None,
+            self._recorded_at.isoformat() if self._recorded_at else None,
+        )
+
+    async def _write_user(self, file: TextIO, scope: Scope, live: VectorSlot | None) -> None:
+        marks = await transfer.fetch_marks(self._connection, scope)
+        async for node in await self._open_nodes(scope, live):
+            self._users += node.place.label == "User"
+            self._count(node)
+            self._write_line(file, export_lines.encode_node(node, self._users))
+        if marks != await transfer.fetch_marks(self._connection, scope):
+            self._changed_users.append((scope.app_name, scope.user_id))
+            del self._changed_users[CHANGED_USERS_KEPT:]
+
+    async def _open_nodes(self, scope: Scope, live: VectorSlot | None) -> AsyncIterator[PortableNode]:
+        if self._recorded_at is None:
+            return transfer.iterate_nodes(self._connection, scope, live)
+        snapshot = await snapshots.fetch_snapshot(self._connection, scope)
+        memory = await asyncio.to_thread(past.derive_recorded_memory, snapshot, self._recorded_at)
+        return past_export.iterate_past_nodes(self._connection, scope, live, snapshot, memory)
+
+    def _count(self, node: PortableNode) -> None:
+        self._nodes[node.place.label] += 1
+        self._relationships.update(edge.type for edge in node.edges)
+        if node.place.label == "ArtifactVersion" and (store := node.properties.get("store")):
+            self._outside_contents[store] += 1
+
+    def _write_line(self, file: TextIO, value: Mapping[str, Any]) -> None:
+        line = export_lines.format_line(value)
+        file.write(line)
+        self._lines += 1
+        self._bytes += len(line.encode())
+
+    def _make_report(self) -> ExportReport:
+        return ExportReport(
+            self._apps,
+            self._users,
+            dict(sorted(self._nodes.items())),
+            dict(sorted(self._relationships.items())),
+            self._bytes,
+            dict(sorted(self._outside_contents.items())),
+            tuple(self._changed_users),
+        )

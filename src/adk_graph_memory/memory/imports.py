@@ -1,0 +1,538 @@
+"""Import an export of this package: user by user, and only users of whom the graph has nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import export_lines, schema, transfer, vector_slots
+from adk_graph_memory.graph.blobs import list_trusted_stores
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.snapshots import MemorySnapshot
+from adk_graph_memory.graph.transfer import VectorTarget
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.maintenance import embed_missing_nodes
+from adk_graph_memory.memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.memory.vectors import NOT_EMBEDDED
+from adk_graph_memory.records.portable import ExportHeader, NodePlace, PortableEdge, PortableNode
+from adk_graph_memory.records.reports import LOOSE, ImportReceipt, SkippedRow, Tally
+from adk_graph_memory.records.scopes import Scope
+
+
+def make_format_error(place: str, expected: str, stood: str) -> errors.UnreadableTranscript:
+    """Make the error for a source that is no such thing: what was expected, and what stood there."""
+    message = f"{place} cannot be imported: {stood}. Expected {expected}."
+    return errors.UnreadableTranscript(message, place=place, reason=stood)
+
+
+EXPECTED = "a file that `adk-graph-memory export` wrote"
+
+
+MEND = "Put back the line as the export wrote it, or export again, and import the file once more"
+"""What to do about a line that cannot be read."""
+
+
+EARLY_END = "it says that the file ends here, and more lines follow"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedApp:
+    """An app's line."""
+
+    place: str
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedNode:
+    """A node's line, and how long it is."""
+
+    place: str
+    node: PortableNode
+    size: int
+
+
+@dataclass(slots=True)
+class UserSection:
+    """The lines of one user; each iteration over them starts anew.
+
+    Args:
+        file: the file, open.
+        path: its name, for the places of what cannot be read.
+        place: that of the user's own line.
+        node: the user's own node.
+        user_number: the number that the user's lines carry.
+        start: where the lines behind the user's own begin.
+        first_line: the number of the first of them.
+    """
+
+    file: BinaryIO
+    path: Path
+    place: str
+    node: PortableNode
+    user_number: int
+    start: int
+    first_line: int
+    end: tuple[int, int] = field(default=(0, 0))
+    """where the next section begins, and the number of its line, once this one was read"""
+
+    def iterate_nodes(self) -> Iterator[ExportedNode | SkippedRow]:
+        """Yield the user's nodes but the user's own, and what cannot be read."""
+        self.file.seek(self.start)
+        position, number = self.start, self.first_line
+        while line := self.file.readline():
+            place = f"{self.path}, line {number}"
+            try:
+                value = export_lines.parse_line(line)
+                if _begins_section(value) or ("end" in value and not self.file.readline()):
+                    break
+                if "end" in value:
+                    raise errors.InvalidArgument(reason=EARLY_END)
+                if value.get("of") != self.user_number:
+                    reason = "it is of a user whose own line cannot be read"
+                    raise errors.InvalidArgument(reason=reason)
+                row: ExportedNode | SkippedRow = ExportedNode(place, export_lines.decode_node(value), len(line))
+            except errors.InvalidArgument as error:
+                row = SkippedRow(place, "unreadable", f"{error.reason}. {MEND}")
+            position, number = position + len(line), number + 1
+            yield row
+            self.file.seek(position)
+        self.end = position, number
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """A file that an export wrote."""
+
+    path: Path
+
+    async def check(self) -> ExportHeader:
+        """Check that the file is whole and of a schema that we know, and return what it says of itself.
+
+        Raises:
+            errors.NotFound: there is no such file.
+            errors.UnreadableTranscript: it is no export, it is cut off, or it has a schema that we do not know.
+        """
+        if not self.path.is_file():
+            raise errors.NotFound(f"There is no file {self.path}.", what=f"file {self.path}", where="the path")
+        try:
+            return await asyncio.to_thread(self._check)
+        except OSError as error:
+            raise make_format_error(str(self.path), EXPECTED, error.strerror or str(error)) from error
+
+    def _check(self) -> ExportHeader:
+        with self.path.open("rb") as file:
+            first = last = file.readline()
+            lines = 1
+            header = self._read_header(first)
+            for line in file:
+                last, lines = line, lines + 1
+        place = f"{self.path}, line {lines}"
+        try:
+            footer = export_lines.parse_line(last).get("end")
+        except errors.InvalidArgument:
+            footer = None
+        again = "Nothing was imported: get the whole file, or export again."
+        if not isinstance(footer, dict) or not last.endswith(b"\n"):
+            reason = "the file ends here, and its export wrote more"
+            raise errors.UnreadableTranscript(f"{place}: {reason}. {again}", place=place, reason=reason)
+        if footer.get("lines") != lines - 1:
+            reason = f"{footer.get('lines')} lines should stand before this one, and {lines - 1} do"
+            raise errors.UnreadableTranscript(f"{place}: {reason}. {again}", place=place, reason=reason)
+        return header
+
+    def _read_header(self, line: bytes) -> ExportHeader:
+        place = f"{self.path}, line 1"
+        try:
+            value = export_lines.parse_line(line)
+        except errors.InvalidArgument as error:
+            raise make_format_error(place, EXPECTED, error.reason) from error
+        header = export_lines.decode_header(value)
+        if header is None:
+            raise make_format_error(place, EXPECTED, f"it has the keys {', '.join(list(value)[:8])}")
+        if value["version"] > export_lines.FORMAT_VERSION or header.schema > schema.get_schema_version():
+            reason = (
+                f"adk-graph-memory {header.package} wrote it, in schema {header.schema} and format {value['version']}; "
+                f"this release knows up to {schema.get_schema_version()} and {export_lines.FORMAT_VERSION}"
+            )
+            message = f"{place}: {reason}. Upgrade adk-graph-memory here to {header.package} or later."
+            raise errors.UnreadableTranscript(message, place=place, reason=reason)
+        if not schema.knows_schema(header.schema, header.checksum):
+            reason = f"another development version of adk-graph-memory wrote it (schema {header.schema})"
+            message = f"{place}: {reason}, and this one does not know it. Import it with the version that wrote it."
+            raise errors.UnreadableTranscript(message, place=place, reason=reason)
+        return header
+
+    def iterate_sections(self) -> Iterator[ExportedApp | UserSection | SkippedRow]:
+        """Yield apps and users in the order of the file, and what cannot be read between them."""
+        with self.path.open("rb") as file:
+            position, number = len(file.readline()), 2
+            while True:
+                file.seek(position)
+                line, place = file.readline(), f"{self.path}, line {number}"
+                position, number = position + len(line), number + 1
+                try:
+                    value = export_lines.parse_line(line)
+                    if "end" in value:
+                        if not file.readline():
+                            return
+                        raise errors.InvalidArgument(reason=EARLY_END)
+                    if "app" in value:
+                        properties = export_lines.decode_app(value)
+                        Scope(properties["app_name"], "")
+                        yield ExportedApp(place, properties)
+                        continue
+                    section = self._open_section(file, value, place, position, number)
+                except errors.InvalidArgument as error:
+                    yield SkippedRow(place, "unreadable", f"{error.reason}. {MEND}")
+                    continue
+                yield section
+                if section.end == (0, 0):
+                    for _ in section.iterate_nodes():
+                        pass
+                position, number = section.end
+
+    def _open_section(
+        self, file: BinaryIO, value: Mapping[str, Any], place: str, position: int, number: int
+    ) -> UserSection:
+        node = export_lines.decode_node(value)
+        if node.place.label != "User":
+            raise errors.InvalidArgument(reason="it is of a user whose own line cannot be read")
+        Scope.from_graph(node.properties["app_name"], node.properties["user_id"])
+        return UserSection(file, self.path, place, node, value.get("of", 0), position, number)
+
+
+def _begins_section(value: Mapping[str, Any]) -> bool:
+    """Whether a line is none of the user before it."""
+    labels = value.get("node")
+    return "app" in value or (isinstance(labels, list) and labels[:1] == ["User"])
+
+
+T = TypeVar("T")
+
+
+ROWS_PER_BATCH = 250
+
+
+BYTES_PER_BATCH = 1_000_000
+"""Bytes of lines from which on a batch is written, however few they are."""
+
+
+REFUSED = "refused by the database"
+
+
+REFUSALS = (errors.QueryFailed, errors.ConstraintViolated, errors.InvalidUnicode)
+"""What the database says to a line that it does not take."""
+
+
+REFUSED_LINE = "not of this graph's vectors or artifact store"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedEdge:
+    """A relationship, the place of its line, and the node that carries it."""
+
+    place: str
+    node: NodePlace
+    edge: PortableEdge
+
+
+@dataclass(slots=True)
+class SectionWriter:
+    """Writes one user.
+
+    ``checks_tombstones`` says that something of the user was forgotten here: it stays forgotten.
+    """
+
+    memory: GraphMemory
+    scope: Scope
+    tally: Tally
+    target: VectorTarget
+    checks_tombstones: bool
+    refused_turns: set[str] = field(default_factory=set)
+    refused_readings: set[str] = field(default_factory=set)
+    is_complete: bool = True
+
+    async def write_section(self, section: UserSection, on_progress: Callable[[str], None]) -> bool:
+        """Write all of the user; return whether no line was left out that somebody may mend."""
+        self.tally.count("nodes")
+        for nodes in _batch_nodes(self._iterate_nodes(section)):
+            await self._write_by_halves(nodes, self._write_nodes)
+            on_progress(self.tally.describe_progress())
+        for edges in _batch_edges(_iterate_edges(section)):
+            await self._write_by_halves(edges, self._write_edges)
+        await self._erase_refused()
+        return self.is_complete
+
+    def _iterate_nodes(self, section: UserSection) -> Iterator[ExportedNode]:
+        for row in section.iterate_nodes():
+            if isinstance(row, ExportedNode) and (objection := self._find_objection(row)):
+                row = SkippedRow(row.place, REFUSED_LINE, objection)
+            if isinstance(row, SkippedRow):
+                self.is_complete = False
+                self.tally.skip_row(row)
+            else:
+                self._count_node(row)
+                yield row
+
+    def _find_objection(self, row: ExportedNode) -> str:
+        """Why a line must not be imported, if so: whoever may write files must not point at others'."""
+        vector, slot = row.node.vector, self.target.slot
+        if vector is not None and slot is not None and len(vector) != slot.dimensions:
+            return f"its vector has {len(vector)} numbers, and those of this graph have {slot.dimensions}"
+        store = row.node.properties.get("store")
+        if row.node.place.label != "ArtifactVersion" or store is None:
+            return ""
+        settings = self.memory.connection.settings
+        trusted_stores = list_trusted_stores(settings.artifact_store, settings.former_artifact_stores)
+        if any(trusted.contains(store) for trusted in trusted_stores):
+            return ""
+        return (
+            f"its content is in the store {store}, which no setting names: add it to "
+            "ADK_GRAPH_MEMORY_FORMER_ARTIFACT_STORES if you trust it"
+        )
+
+    def _count_node(self, row: ExportedNode) -> None:
+        node, count = row.node, self.tally.count
+        count("nodes")
+        if node.place.label == "ArtifactVersion" and node.properties.get("store"):
+            count("contents", "outside")
+        if node.place.label == "Tombstone":
+            count("tombstones", "foreign")
+        count("tombstones", "foreign", -len(node.refusals))
+        if self.target.slot is None and node.vector is not None and "Memory" in node.labels:
+            count("vectors", "dropped")
+
+    async def _write_by_halves(self, rows: Sequence[T], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+        """Write a batch; if the database refuses it, write its halves, until only the refused rows are left out."""
+        try:
+            await write(rows)
+        except REFUSALS as error:
+            half = len(rows) // 2
+            if half:
+                await self._write_by_halves(rows[:half], write)
+                await self._write_by_halves(rows[half:], write)
+                return
+            self.is_complete = False
+            self.tally.skip(getattr(rows[0], "place", ""), REFUSED, error.reason)
+
+    async def _write_nodes(self, rows: Sequence[ExportedNode]) -> None:
+        counts = await transfer.import_nodes(
+            self.memory.connection,
+            self.scope,
+            list({row.node.place: row.node for row in rows}.values()),
+            self.target,
+            checks_tombstones=self.checks_tombstones,
+        )
+        self.refused_turns |= counts.refused_turns
+        self.refused_readings |= counts.refused_readings
+        self.tally.count("nodes", "new", counts.new)
+        self.tally.count("nodes", "known", len(rows) - counts.new)
+
+    async def _write_edges(self, rows: Sequence[ExportedEdge]) -> None:
+        edges = [(row.node, row.edge) for row in rows]
+        new, loose = await transfer.import_edges(self.memory.connection, self.scope, edges)
+        self.tally.count("relationships", number=len(rows))
+        self.tally.count("relationships", "new", new)
+        self.tally.count("relationships", "known", len(rows) - len(loose) - new)
+        for number in loose:
+            row = rows[number]
+            self.tally.skip(row.place, LOOSE, f"the graph has no {row.edge.other.label} {list(row.edge.other.key)}")
+
+    async def _erase_refused(self) -> None:
+        """Forget once more what was forgotten here, with all that was derived from it."""
+        if not self.refused_turns and not self.refused_readings:
+            return
+        receipt = await Rewriter(self.memory.connection, self.memory.vectors).erase_memories(self.scope, self._select)
+        self.tally.count("turns", "refused", receipt.events)
+
+    def _select(self, snapshot: MemorySnapshot) -> Erasure:
+        facts = (
+            f"fact:{id}"
+            for id, fact in snapshot.stored.facts.items()
+            if any(source.turn_id in self.refused_readings for source in fact.sources)
+        )
+        return Erasure(frozenset(self.refused_turns) & snapshot.turns.keys(), fact_ids=frozenset(facts))
+
+
+def _iterate_edges(section: UserSection) -> Iterator[ExportedEdge]:
+    for edge in section.node.edges:
+        yield ExportedEdge(section.place, section.node.place, edge)
+    for row in section.iterate_nodes():
+        if isinstance(row, ExportedNode):
+            for edge in row.node.edges:
+                yield ExportedEdge(row.place, row.node.place, edge)
+
+
+def _batch_nodes(rows: Iterator[ExportedNode]) -> Iterator[list[ExportedNode]]:
+    batch, size = list[ExportedNode](), 0
+    for row in rows:
+        batch.append(row)
+        size += row.size
+        if len(batch) == ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _batch_edges(rows: Iterator[ExportedEdge]) -> Iterator[list[ExportedEdge]]:
+    batch = list[ExportedEdge]()
+    for row in rows:
+        batch.append(row)
+        if len(batch) == ROWS_PER_BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+TAKEN = "of a user who is here already"
+"""The kind of users that are left out because the graph has something of them that is not of this file."""
+
+
+class ExportImporter:
+    """Imports one export once.
+
+    Args:
+        memory: the graph to write to; None only reads the file.
+        app_name, user_id: the names under which a file of one app, or of one user, is imported.
+        on_progress: called now and then with what was read so far, in words.
+    """
+
+    def __init__(
+        self,
+        memory: GraphMemory | None,
+        app_name: str | None,
+        user_id: str | None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self._memory, self._app_name, self._user_id = memory, app_name, user_id
+        self._on_progress = on_progress or (lambda text: None)
+        self.tally, self._target = Tally(), VectorTarget()
+
+    async def import_file(self, source: ExportFile) -> ImportReceipt:
+        """Import the file.
+
+        Raises:
+            errors.UnreadableTranscript: it is no whole export, or one of a later release; nothing is imported.
+            errors.InvalidArgument: it holds several apps or users, and is to be imported as one; likewise.
+            errors.DatabaseError: the graph could not be written; the same import goes on from there.
+        """
+        header = await source.check()
+        self._check_names(header)
+        if self._memory is not None:
+            await prepare_connection(self._memory.connection)
+            self._target = await choose_vector_target(self._memory, header)
+        for entry in source.iterate_sections():
+            if isinstance(entry, SkippedRow):
+                self.tally.skip_row(entry)
+            elif isinstance(entry, ExportedApp):
+                await self._import_app(entry)
+            else:
+                await self._import_user(entry, header)
+        return self.tally.make_receipt("export", is_dry_run=self._memory is None)
+
+    def _check_names(self, header: ExportHeader) -> None:
+        has_one_app = header.app_name is not None
+        if self._app_name is not None and not has_one_app:
+            raise errors.InvalidArgument(reason="--app renames the app of a file that holds one: export it with --app")
+        if self._user_id is not None and not (has_one_app and header.user_id is not None):
+            reason = "--user renames the user of a file that holds one: export it with --app and --user"
+            raise errors.InvalidArgument(reason=reason)
+        Scope.from_graph(self._app_name or "app", self._user_id or "user")
+
+    async def _import_app(self, app: ExportedApp) -> None:
+        self.tally.count("apps")
+        if self._memory is not None:
+            properties = {**app.properties, "app_name": self._app_name or app.properties["app_name"]}
+            try:
+                is_new = await transfer.import_app(self._memory.connection, properties)
+            except REFUSALS as error:
+                self.tally.skip(app.place, REFUSED, error.reason)
+            else:
+                self.tally.count("apps", "new" if is_new else "known")
+
+    async def _import_user(self, section: UserSection, header: ExportHeader) -> None:
+        properties, count = section.node.properties, self.tally.count
+        count("users")
+        if self._memory is None:
+            self._count_section(section)
+            return
+        connection = self._memory.connection
+        owner = self._app_name or properties["app_name"], self._user_id or properties["user_id"]
+        scope = Scope.from_graph(*owner)
+        if scope.is_shared and not Scope.from_graph(*owner[:1], properties["user_id"]).is_shared:
+            reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
+            raise errors.InvalidArgument(reason=reason)
+        try:
+            outcome, has_tombstones = await transfer.begin_user(connection, scope, header.id, properties)
+        except REFUSALS as error:
+            self.tally.skip(section.place, REFUSED, error.reason)
+            return
+        if outcome == "taken":
+            self.tally.skip(section.place, TAKEN, _describe_taken(scope))
+            return
+        if outcome == "done":
+            count("users", "known")
+            self._count_section(section)
+            return
+        count("users", "new" if outcome == "new" else "continued")
+        count("nodes", "new" if outcome == "new" else "known")
+        writer = SectionWriter(self._memory, scope, self.tally, self._target, checks_tombstones=has_tombstones)
+        if await writer.write_section(section, self._on_progress):
+            if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
+                await embed_missing_nodes(connection, self._memory.vectors, scope)
+            await transfer.finish_user(connection, scope, header.id)
+
+    def _count_section(self, section: UserSection) -> None:
+        """Count what is in a user's lines, and write nothing."""
+        how = "read" if self._memory is None else "known"
+        edges = len(section.node.edges)
+        nodes = 1
+        for row in section.iterate_nodes():
+            if isinstance(row, SkippedRow):
+                self.tally.skip_row(row)
+            else:
+                nodes, edges = nodes + 1, edges + len(row.node.edges)
+        for how_counted in {"read", how}:
+            self.tally.count("nodes", how_counted, nodes)
+            self.tally.count("relationships", how_counted, edges)
+        self._on_progress(self.tally.describe_progress())
+
+
+async def choose_vector_target(memory: GraphMemory, header: ExportHeader) -> VectorTarget:
+    """Choose where the vectors of an export go: into the live slot if it is the same embedder's.
+
+    If no slot is live yet, and the memory has that embedder, one is opened. Else the vectors are dropped, and so they
+    are while the embedder cannot be loaded: the next ingest makes them, or ``reembed``.
+    """
+    embedder = memory.vectors.embedder
+    live = (await vector_slots.fetch_schema_state(memory.connection)).live_slot
+    if header.embedder is None or header.dimensions is None:
+        return VectorTarget(live)
+    if live is None and embedder is not None and embedder.name == header.embedder:
+        # A file may claim any number of dimensions, and the slot would refuse whatever is embedded later.
+        try:
+            vector = (await embedder.aembed_question("dimensions")).vector
+        except (errors.EmbeddingError, errors.ConfigurationError) as error:
+            memory.problems.report_problem(NOT_EMBEDDED, error)
+            return VectorTarget(marks_missing=True)
+        if len(vector) != header.dimensions:
+            return VectorTarget(marks_missing=True)
+        live = await vector_slots.open_slot(memory.connection, "a", header.embedder, header.dimensions)
+    if live and (live.embedder, live.dimensions) == (header.embedder, header.dimensions):
+        return VectorTarget(live)
+    return VectorTarget(marks_missing=embedder is not None)
+
+
+def _describe_taken(scope: Scope) -> str:
+    return (
+        f"the graph has something of user {scope.user_id!r} of app {scope.app_name!r} that is not of this file, and "
+        "two memories cannot become one. Import a file of this user alone under another name (--user), or delete what "
+        "is here first: adk-graph-memory forget-user USER --app APP --sessions --artifacts"
+    )

@@ -1,0 +1,411 @@
+"""Ingest the turns of a session window by window: lease, extract, compare with the graph, write."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from adk_graph_memory import errors
+from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
+from adk_graph_memory.consolidation.decisions import JudgeDecisions
+from adk_graph_memory.consolidation.judge import Judge
+from adk_graph_memory.consolidation.readings import record_reading
+from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.extraction.extractor import Extractor, keep_statements
+from adk_graph_memory.graph import ingest_queue, writing
+from adk_graph_memory.graph.candidates import fetch_candidates
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.language.text import format_count
+from adk_graph_memory.memory.guard import Guard, Screening
+from adk_graph_memory.memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.memory.vectors import GraphVectors
+from adk_graph_memory.records.extractions import Extraction, Usage
+from adk_graph_memory.records.facts import Candidates, WritePlan
+from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.results import IngestReport
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Passage, Turn
+from adk_graph_memory.runtime import telemetry
+from adk_graph_memory.runtime.telemetry import ProblemLog
+
+logger = logging.getLogger(__name__)
+
+
+QUEUED_REASON = "waits for its turn"
+"""The reason stored with a pending request that has not been tried yet."""
+
+
+RELEASE_SECONDS = 1.0
+"""Time to release a lease after the database was away."""
+
+
+STAYS_PENDING = "What was said is not remembered yet; it stays queued in the graph"
+"""How the log names what a failing ingest prevents."""
+
+
+MAX_LEASED_TURNS = 10_000
+"""Turns that one transaction stores."""
+
+
+MAX_WRITE_ATTEMPTS = 10
+"""Plans made for one window, at most, when other workers keep writing to the same user."""
+
+
+class Stopwatch:
+    """Adds up the milliseconds of each stage of an ingest."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._lap_start = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """End a stage and begin the next."""
+        now = time.perf_counter()
+        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._lap_start) * 1_000, 1)
+        self._lap_start = now
+
+
+class _Judgement(NamedTuple):
+    """What a judge answered last, about which comparison, and what all its answers cost."""
+
+    draft: Comparison | None = None
+    answers: JudgeDecisions = JudgeDecisions()
+    usage: Usage = Usage()
+
+    async def ask_judge(self, judge: Judge, draft: Comparison) -> _Judgement:
+        """Ask, unless the judge has answered these questions."""
+        if self.draft is not None and self.draft.questions == draft.questions:
+            return self
+        answers, usage = await judge.decide(draft)
+        return _Judgement(draft, answers, self.usage + usage)
+
+
+class WindowPlan(NamedTuple):
+    """What is to be written of a window, and the user's count of writes when its candidates were fetched."""
+
+    plan: WritePlan
+    reading: Reading
+    report: IngestReport
+    writes: int
+
+
+class Ingestion:
+    """Turns the words of a session into entities and facts.
+
+    Args:
+        connection: a prepared connection.
+        vectors: the embedder and its vector slot.
+        extractor: extracts entities and facts from turns.
+        judge: decides where rules cannot; without a judge such facts stay side by side.
+        problems: logs why requests stay pending.
+        guard: is asked before a fact is written.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        vectors: GraphVectors,
+        extractor: Extractor,
+        judge: Judge | None,
+        problems: ProblemLog,
+        guard: Guard | None = None,
+    ) -> None:
+        self._guard = guard
+        self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
+        self._problems = problems
+
+    async def ingest_turns(
+        self,
+        scope: Scope,
+        session_id: str,
+        turns: Sequence[Turn],
+        metadata: JsonMapDelta,
+        topics: Sequence[str] = (),
+        wait_seconds: float = 0.0,
+    ) -> IngestReport:
+        """Extract and store what is new in the turns; a window that fails stays pending with the reason.
+
+        ``wait_seconds`` is the time since the request was made; it counts in the recorded duration.
+        """
+        extractor, lease_id = self._extractor.restrict_topics(topics), uuid.uuid4().hex
+        start_time = time.monotonic() - wait_seconds
+        try:
+            leases = await self._lease_windows(scope, session_id, turns, metadata, extractor.topics, lease_id)
+            report = IngestReport(busy=leases.busy, extractor=self._extractor.version)
+            if not leases.windows:
+                return report
+            await self._vectors.check_embedder()  # before paying a model for facts that could not be written
+            return report + await self._ingest_windows(scope, leases, extractor, start_time)
+        except BaseException as error:
+            await self._release_lease(scope, lease_id, error)
+            raise
+
+    async def enqueue_turns(self, scope: Scope, session_id: str, turns: Sequence[Turn]) -> int:
+        """Store the new turns as pending, for a later resume; return how many there are."""
+        leases = await self._lease_windows(
+            scope, session_id, turns, JsonMapDelta(), self._extractor.topics, uuid.uuid4().hex, QUEUED_REASON
+        )
+        return sum(len(window.turns) for window in leases.windows)
+
+    async def _lease_windows(
+        self,
+        scope: Scope,
+        session_id: str,
+        turns: Sequence[Turn],
+        metadata: JsonMapDelta,
+        topics: Sequence[str],
+        lease_id: str,
+        pending_reason: str | None = None,
+    ) -> LeasedWindows:
+        turns, leases = list({turn.id: turn for turn in turns}.values()), LeasedWindows()
+        for start in range(0, len(turns), MAX_LEASED_TURNS):
+            leases += await ingest_queue.lease_turns(
+                self._connection,
+                scope,
+                session_id,
+                turns[start : start + MAX_LEASED_TURNS],
+                split=self._extractor.split_turns,
+                lease=lease_id,
+                now=time.time(),
+                lease_seconds=self._connection.settings.limits.lease,
+                metadata=metadata,
+                topics=topics,
+                model=self._extractor.model_name,
+                pending_reason=pending_reason,
+            )
+        return leases
+
+    async def resume_pending(self, ingests: Sequence[PendingIngest]) -> list[IngestReport]:
+        """Ingest pending requests, those of one session together.
+
+        A request that fails does not stop the others. The first such error is raised at the end, the others are logged.
+        """
+        telemetry.annotate_memories([turn for ingest in ingests for turn in ingest.turns])
+        reports, first_error = list[IngestReport](), None
+        for ingest in _group_by_session(ingests):
+            request = ingest.scope, ingest.session_id, ingest.turns, JsonMapDelta(), ingest.topics
+            try:
+                reports.append(await self.ingest_turns(*request, ingest.wait_seconds))
+            except errors.DatabaseUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001  the others go on, and it is raised at the end
+                if first_error is not None:
+                    self._problems.report_problem(STAYS_PENDING, error, logging.ERROR)
+                first_error = first_error or error
+        if first_error:
+            raise first_error
+        return reports
+
+    async def _ingest_windows(
+        self, scope: Scope, leases: LeasedWindows, extractor: Extractor, start_time: float
+    ) -> IngestReport:
+        """Extract the windows concurrently; write them one by one, in the order they were said.
+
+        Each window is written on its own: when the model fails at one, the others are kept, and the error is raised at
+        the end.
+        """
+        model_slots = asyncio.Semaphore(
+            self._connection.settings.limits.model_concurrency
+        )  # so that no session takes all
+        tasks = [
+            asyncio.create_task(_extract_window(scope, extractor, window, model_slots)) for window in leases.windows
+        ]
+        report, first_error = IngestReport(extractor=self._extractor.version), None
+        try:
+            for window, task in zip(leases.windows, tasks, strict=True):
+                try:
+                    window_report = await self._write_window(scope, window, *await task)
+                    if not window_report.busy:
+                        telemetry.record_ingest(window_report.facts, time.monotonic() - start_time)
+                    report += window_report
+                except errors.ModelError as error:
+                    first_error = first_error or error
+                    await self._release_lease(scope, window.lease_id, error, window.ingest_id)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if first_error:
+            raise first_error
+        return report
+
+    async def _write_window(self, scope: Scope, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
+        clock.lap("wait")
+        await self._vectors.slot_tracker.follow_switch(window.live_slot_name)
+        new_passages = set(self._iterate_passages(window, result))
+        # Memories that an earlier ingest could not embed come last: the embedder may refuse them again.
+        passages = [*sorted(new_passages), *sorted({*window.unembedded_passages.values()} - new_passages)]
+        batch = await self._vectors.embed_passages(passages)
+        clock.lap("embed")
+        report = IngestReport(
+            turns=len(window.turns),
+            usage=result.usage,
+            embedded=len(batch.embeddings),
+            unembedded=len(passages) - len(batch.embeddings) if batch.has_embedder else 0,
+            extractor=self._extractor.version,
+        )
+        await self._forget_on_request(scope, window, result)
+        async with self._connection.locks.hold_lock(("write", scope.key)):
+            return await self._consolidate_window(scope, window, result, batch, report, clock)
+
+    def _iterate_passages(self, window: Lease, result: Extraction) -> Iterator[Passage]:
+        """Iterate over the passages that need a vector: the turns, and what was extracted from them."""
+        yield from window.make_passages(result.forget_turn_ids).values()
+        yield from iterate_extracted_passages(result)
+
+    async def _forget_on_request(self, scope: Scope, window: Lease, result: Extraction) -> None:
+        """Forget the turns that their author asked to forget: of this window, or the turns before it."""
+        turns = (*window.context, *window.turns)
+        ids = [turn.make_memory_id(window.session_id) for turn in turns if turn.id in result.forget_turn_ids]
+        if ids:
+            rewriter = Rewriter(self._connection, self._vectors)
+            await rewriter.erase_memories(scope, lambda snapshot: Erasure.select_ids(snapshot, ids))
+
+    async def _consolidate_window(
+        self,
+        scope: Scope,
+        window: Lease,
+        result: Extraction,
+        batch: EmbeddingBatch,
+        report: IngestReport,
+        clock: Stopwatch,
+    ) -> IngestReport:
+        """Fetch candidates, decide and write; start over if another process wrote to this user meanwhile."""
+        turns, judgement = (*window.context, *window.turns), _Judgement()
+        screening = Screening(self._guard, result, turns, scope, window.known_entities)
+        await screening.check_facts()
+        for _ in range(MAX_WRITE_ATTEMPTS):
+            predicates = self._extractor.functional_predicates
+            compare = partial(compare_extraction, screening.kept, functional_predicates=predicates)
+            candidates, writes = await self._fetch_candidates(scope, window, screening.kept, batch)
+            draft = await asyncio.to_thread(compare, candidates)
+            clock.lap("compare")
+            decisions = JudgeDecisions()
+            if self._judge and draft.has_open_questions:
+                judgement = await judgement.ask_judge(self._judge, draft)
+                report, answers = replace(report, judge=self._judge.version), judgement.answers
+                clock.lap("decide")
+                resolved_draft = await asyncio.to_thread(compare, candidates, doubt_answers=answers.doubt_answers)
+                decisions = await asyncio.to_thread(answers.remap_ids, draft, resolved_draft)
+                draft = resolved_draft
+            plan = await asyncio.to_thread(reconcile_claims, draft, decisions)
+            if await screening.check_changes(plan, candidates):
+                continue
+            total = _add_plan_counts(report, plan, judgement.usage, clock)
+            reading = await asyncio.to_thread(self._record_reading, window, screening, draft, decisions, report)
+            outcome = await self._store_plan(scope, window, WindowPlan(plan, reading, total, writes), batch)
+            clock.lap("write")
+            if outcome == "written":
+                _log_unread_turns(window, result)
+                return replace(total, milliseconds=clock.laps)
+            if outcome == "taken":
+                return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
+        raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
+
+    async def _store_plan(
+        self, scope: Scope, window: Lease, planned: WindowPlan, batch: EmbeddingBatch
+    ) -> writing.WriteOutcome:
+        """Write the plan, unless somebody wrote to the user or took over the window meanwhile."""
+        plan, reading, report, writes = planned
+        outcome = await writing.apply_plan(self._connection, scope, window, plan, batch, report, reading, writes)
+        if window.edited_turn_ids and outcome == "written":  # what rested on the former words alone goes
+            await Rewriter(self._connection, self._vectors).restore_derivation(scope)
+        return outcome
+
+    async def _fetch_candidates(
+        self, scope: Scope, window: Lease, result: Extraction, batch: EmbeddingBatch
+    ) -> tuple[Candidates, int]:
+        lookup = GraphLookup(result, self._extractor.functional_predicates)
+        is_judged = self._judge is not None
+        return await fetch_candidates(self._connection, scope, window, lookup, batch, is_judged=is_judged)
+
+    def _record_reading(
+        self,
+        window: Lease,
+        screening: Screening,
+        comparison: Comparison,
+        decisions: JudgeDecisions,
+        report: IngestReport,
+    ) -> Reading:
+        return record_reading(
+            screening.remembered,
+            comparison,
+            decisions,
+            ingest_id=window.ingest_id,
+            session_id=window.session_id,
+            memory_ids=window.memory_ids,
+            functional_predicates=self._extractor.functional_predicates,
+            versions=(report.extractor, report.judge),
+            withheld=screening.withheld,
+        )
+
+    async def _release_lease(
+        self, scope: Scope, lease_id: str, error: BaseException, ingest_id: str | None = None
+    ) -> None:
+        """Make the windows pending again, with the reason; do not wait long for a database that is away."""
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS if isinstance(error, errors.DatabaseUnavailable) else None):
+                await ingest_queue.release_lease(self._connection, scope, lease_id, reason, ingest_id)
+        except (errors.GraphMemoryError, TimeoutError) as failure:
+            logger.warning("A lease could not be released; it ends by itself after its time: %r", failure)
+
+
+async def _extract_window(
+    scope: Scope, extractor: Extractor, window: Lease, model_slots: asyncio.Semaphore
+) -> tuple[Extraction, Stopwatch]:
+    async with model_slots:
+        clock = Stopwatch()
+        result = await extractor.extract(window.turns, window.known_entities, window.context)
+        if window.is_evidence:  # whoever resumes it may not know that it was added on purpose
+            result = keep_statements(result, window.turns, {}, owner=scope.owner_name)
+        clock.lap("extract")
+        return replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns}))), clock
+
+
+def _log_unread_turns(window: Lease, result: Extraction) -> None:
+    for reason, count in Counter(result.unread.values()).items():
+        logger.warning(
+            "%s of session %r could not be read, or not as a whole. `adk-graph-memory reextract` tries again. %s",
+            format_count(count, "turn"),
+            window.session_id,
+            reason,
+        )
+
+
+def _group_by_session(ingests: Sequence[PendingIngest]) -> list[PendingIngest]:
+    """Merge requests of one session and the same topics; a request that failed before is retried on its own."""
+    groups: dict[tuple[Scope, str, tuple[str, ...], int], PendingIngest] = {}
+    for number, ingest in enumerate(ingests, start=1):
+        key = ingest.scope, ingest.session_id, ingest.topics, number if ingest.attempts else 0
+        group = groups.get(key)
+        groups[key] = replace(group, turns=(*group.turns, *ingest.turns)) if group else ingest
+    return list(groups.values())
+
+
+def iterate_extracted_passages(result: Extraction) -> Iterator[Passage]:
+    """Iterate over the names and facts that were extracted."""
+    yield from map(Passage, (*(entity.name for entity in result.entities), *(fact.text for fact in result.facts)))
+
+
+def _add_plan_counts(report: IngestReport, plan: WritePlan, usage: Usage, clock: Stopwatch) -> IngestReport:
+    return replace(
+        report,
+        usage=report.usage + usage,
+        milliseconds=clock.laps,
+        entities_new=sum(entity.is_new for entity in plan.entities),
+        entities_known=sum(not entity.is_new for entity in plan.entities),
+        facts=plan.operation_counts,
+        forgotten=len(plan.forget_turn_ids),
+        dropped=plan.drop_counts,
+    )

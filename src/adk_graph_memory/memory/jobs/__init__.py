@@ -1,0 +1,1 @@
+"""Batch jobs over many users, here or on Ray."""

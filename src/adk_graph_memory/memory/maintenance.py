@@ -1,0 +1,267 @@
+"""Check that each user's graph follows from their words, mend it, and delete what has expired."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar, get_args
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import erasing, invariants, listings
+from adk_graph_memory.graph.blobs import delete_contents
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.erasing import PrunedBatch, PruneRequest
+from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
+from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.snapshots import MemoryDifference
+from adk_graph_memory.language.dates import parse_duration
+from adk_graph_memory.memory.rewriting import Rewriter
+from adk_graph_memory.memory.vectors import GraphVectors
+from adk_graph_memory.records.reports import Finding, Invariant
+from adk_graph_memory.records.results import Checkup, PruneKind, PruneReport
+from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.runtime import telemetry
+
+T = TypeVar("T")
+
+
+logger = logging.getLogger(__name__)
+
+
+EMBEDDED_AT_ONCE = 100
+"""Texts without a vector that one step of mending embeds."""
+
+
+class Checkups:
+    """Checks memories; :class:`adk_graph_memory.GraphMemory` does."""
+
+    connection: Connection
+    vectors: GraphVectors
+
+    async def check_memories(
+        self, *, app_name: str | None = None, user_id: str | None = None, mend: bool = False
+    ) -> AsyncIterator[Checkup]:
+        """Check one user after another.
+
+        What a user's facts, names, endings and revisions are is derived again from what was read, and compared with
+        the graph. Each invariant of a user's nodes is checked too. A user who cannot be checked holds up no other.
+
+        Args:
+            app_name: of this app only.
+            user_id: of this user only.
+            mend: also write what differs, mend what can be mended, and embed what lacks its vector.
+
+        Raises:
+            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
+        """
+        SharedMemory.check_user_id(user_id)
+        connection = await prepare_connection(self.connection)
+        async for scope in listings.iterate_owners(connection, app_name, user_id):
+            checker = UserChecker(connection, self.vectors, scope)
+            yield await (checker.mend() if mend else checker.check())
+
+    async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
+        """Check what is no user's own: the indexes and constraints of our labels, and nodes of unknown users.
+
+        Args:
+            mend: also create what is missing, unless the settings forbid to change the schema.
+            owners: also look for nodes of unknown users, which reads all of the graph.
+        """
+        connection, reason = await prepare_connection(self.connection), None
+        faults = await invariants.find_schema_faults(connection)
+        left = faults
+        if mend and (faults.missing or faults.offline) and connection.settings.schema_mode == "auto":
+            reason = await invariants.mend_schema(connection, faults)
+            left = await invariants.find_schema_faults(connection)
+        cases: tuple[tuple[Invariant, tuple[str, ...], tuple[str, ...]], ...] = (
+            ("missing_indexes", faults.missing, left.missing),
+            ("offline_indexes", faults.offline, left.offline),
+        )
+        findings = [
+            Finding.make(
+                invariant,
+                len(names),
+                is_mended=mend and not left_names,
+                details=(*(left_names or names), *([reason] if reason and left_names else [])),
+            )
+            for invariant, names, left_names in cases
+            if names
+        ]
+        if owners and (nodes := await invariants.count_ownerless_nodes(connection)):
+            findings.append(Finding.make("ownerless_nodes", nodes))
+        return findings
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found of one user; without a difference, memory cannot be derived."""
+
+    counts: InvariantCounts
+    difference: MemoryDifference | None
+    unreadable_ids: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> dict[Invariant, int]:
+        """How often each invariant is broken."""
+        broken = dict(self.counts.broken)
+        if self.unreadable_ids:
+            broken["unreadable_readings"] = len(self.unreadable_ids)
+        elif self.difference is None:
+            broken["underivable"] = 1
+        return broken
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to mend."""
+        is_derived = self.difference is not None and self.difference.is_empty
+        return is_derived and not self.broken and not self.counts.unembedded
+
+
+class UserChecker:
+    """Checks and mends the memory of one user."""
+
+    def __init__(self, connection: Connection, vectors: GraphVectors, scope: Scope) -> None:
+        self._connection, self._vectors, self._scope = connection, vectors, scope
+        self._rewriter = Rewriter(connection, vectors)
+
+    async def check(self) -> Checkup:
+        """Check without writing anything."""
+        examination = await self._examine()
+        return await self._make_checkup(examination, examination, examination.difference)
+
+    async def mend(self) -> Checkup:
+        """Check, mend what can be mended, and check again."""
+        before = await self._examine()
+        if before.is_clean:
+            return await self._make_checkup(before, before, before.difference)
+        kinds = [kind for kind in MENDED_FIRST if kind in before.broken]
+        if kinds:
+            await invariants.mend_user(self._connection, self._scope, kinds)
+        if before.unreadable_ids:
+            await self._derive(self._rewriter.salvage_readings)
+        restored = await self._derive(self._rewriter.restore_derivation)
+        after = await invariants.count_broken_invariants(self._connection, self._scope)
+        if kinds := [kind for kind in MENDED_LAST if kind in after.broken]:
+            await invariants.mend_user(self._connection, self._scope, kinds)
+        if after.unembedded:
+            await embed_missing_nodes(self._connection, self._vectors, self._scope)
+        return await self._make_checkup(before, await self._examine(), before.difference or restored)
+
+    async def _examine(self) -> Examination:
+        difference = await self._derive(self._rewriter.compare_derivation)
+        unreadable = (
+            await invariants.find_unreadable_readings(self._connection, self._scope) if difference is None else ()
+        )
+        counts = await invariants.count_broken_invariants(self._connection, self._scope)
+        return Examination(counts, difference, tuple(unreadable))
+
+    async def _derive(self, derive: Callable[[Scope], Awaitable[T]]) -> T | None:
+        """Derive the memory; None, and a line in the log, if that is impossible."""
+        try:
+            return await derive(self._scope)
+        except errors.DatabaseError:
+            raise
+        except Exception:
+            logger.warning("The memory of user %r cannot be derived", self._scope.user_id, exc_info=True)
+            return None
+
+    async def _make_checkup(
+        self, before: Examination, after: Examination, difference: MemoryDifference | None
+    ) -> Checkup:
+        waiting, _, unread = await listings.count_unfinished(self._connection, self._scope)
+        has_difference = difference is not None and not difference.is_empty
+        is_mended = has_difference and after.difference is not None and after.difference.is_empty
+        return Checkup(
+            self._scope.app_name,
+            self._scope.user_id,
+            facts=len(difference.derived.facts) if difference else before.counts.facts,
+            differences=difference.count if difference else 0,
+            is_mended=is_mended and before is not after,
+            waiting=waiting,
+            unembedded=after.counts.unembedded,
+            unread=unread,
+            findings=tuple(
+                Finding.make(
+                    kind,
+                    count,
+                    is_mended=kind not in after.broken,
+                    details=before.unreadable_ids if kind == "unreadable_readings" else (),
+                )
+                for kind, count in before.broken.items()
+            ),
+        )
+
+
+async def embed_missing_nodes(connection: Connection, vectors: GraphVectors, scope: Scope) -> None:
+    """Embed what lacks its vector of a user; what cannot be embedded now is marked for the next ingest."""
+    with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
+        while nodes := await invariants.fetch_unembedded_nodes(connection, scope, EMBEDDED_AT_ONCE):
+            batch = await vectors.embed_passages([node.passage for node in nodes])
+            if not await invariants.write_missing_vectors(connection, scope, nodes, batch):
+                break
+    await invariants.mark_unembedded_memories(connection, scope)
+
+
+class Pruning:
+    """Takes away what has expired; :class:`adk_graph_memory.GraphMemory` does."""
+
+    connection: Connection
+    vectors: GraphVectors
+
+    @telemetry.trace_operation("prune_memory")
+    async def prune(
+        self,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        older_than: float | str | timedelta | None = None,
+        only: Sequence[PruneKind] = (),
+        dry_run: bool = False,
+    ) -> PruneReport:
+        """Delete for good what has expired; nobody sees that any more, but it still takes up room.
+
+        This goes by short transactions with rests between them, so that agents go on. It may be interrupted and begun
+        again at any time. Memories are forgotten as :meth:`~adk_graph_memory.GraphMemory.forget` forgets them.
+
+        Args:
+            app_name: of this app only.
+            user_id: of this user only.
+            older_than: also what is older, whatever its own expiry: seconds, a timedelta, or a text such as ``90d``.
+            only: these kinds only; all of them if empty.
+            dry_run: only count.
+
+        Returns:
+            How much of each kind went, or would go.
+
+        Raises:
+            errors.InvalidArgument: there is no such kind, ``older_than`` is no length of time, or ``user_id`` looks
+                like a shared memory and is none.
+        """
+        SharedMemory.check_user_id(user_id)
+        if isinstance(only, str):
+            raise errors.InvalidArgument(reason=f"only={only!r} is no list of kinds: give [{only!r}]")
+        if unknown := [kind for kind in only if kind not in get_args(PruneKind)]:
+            kinds = ", ".join(get_args(PruneKind))
+            raise errors.InvalidArgument(reason=f"there is no kind {', '.join(map(repr, unknown))}: give {kinds}")
+        seconds = None if older_than is None else parse_duration(older_than)
+        request = PruneRequest(erasing.sort_kinds(only), app_name, user_id, seconds)
+        connection, total = await prepare_connection(self.connection), PruneReport()
+        rewriter = Rewriter(connection, self.vectors)
+        async for scope, expired in erasing.iterate_expired(connection, request):
+            if dry_run:
+                total += expired
+                continue
+            async for batch in erasing.prune_user(connection, scope, request, expired, rewriter.erase_expired):
+                total += batch.report
+                await _delete_contents(batch)
+        return total
+
+
+async def _delete_contents(batch: PrunedBatch) -> None:
+    try:
+        await delete_contents(batch.contents)
+    except errors.ArtifactStoreUnusable as error:
+        logger.warning("The contents of pruned artifacts could not be removed from their store: %s", error)

@@ -1,0 +1,271 @@
+"""Derive what memory knew at a time in the past, and what it knew to hold at another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.graph import fact_rows, snapshots
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
+from adk_graph_memory.language.dates import restore_datetime
+from adk_graph_memory.language.spelling import match_names
+from adk_graph_memory.language.text import find_proof
+from adk_graph_memory.memory.rewriting import Erasure, derive_memory, select_current_readings
+from adk_graph_memory.records.facts import AsOf, FactValidity
+from adk_graph_memory.records.memory import DerivedFact, DerivedMemory, RecordedMemory
+from adk_graph_memory.records.results import Recollection, StoredFact
+from adk_graph_memory.records.scopes import Scope
+
+MAX_DEPENDENCY_DEPTH = 4
+"""How many dependencies in a row make a fact stale."""
+
+
+def list_past_facts(memory: DerivedMemory, valid: datetime) -> Iterator[StoredFact]:
+    """Yield the facts that had begun at ``valid``, each as it stood then; a fact's last end counts."""
+    for fact in memory.facts.values():
+        if _find_beginning(memory, fact) <= valid:
+            yield _make_stored_fact(memory, fact, valid)
+
+
+def _find_beginning(memory: DerivedMemory, fact: DerivedFact) -> datetime:
+    """When a fact began: on its first day or, without one, when it was first said; a plan when it was said.
+
+    What the owner put in the place of a fact began with that fact.
+    """
+    proposition = fact.known.proposition
+    if proposition.valid_from is not None and proposition.modality != "planned":
+        return proposition.valid_from
+    corrected_at = {source.at for source in fact.known.sources if source.is_owner}
+    facts = memory.facts.values() if corrected_at else ()
+    replaced = (other.known.proposition for other in facts if other.known.ruling.retracted_at in corrected_at)
+    return min([proposition.at, *(other.at for other in replaced if other.predicate == proposition.predicate)])
+
+
+def find_stale_facts(memory: DerivedMemory) -> frozenset[str]:
+    """Find the facts, by their ids, that rest on one which no longer holds."""
+    return frozenset(id for id in memory.facts if _is_stale(memory, id))
+
+
+def _make_stored_fact(memory: DerivedMemory, fact: DerivedFact, valid: datetime) -> StoredFact:
+    known = fact.known
+    proposition, standing = known.proposition, known.standing
+    until, precision = standing.valid_to, standing.valid_to_precision
+    is_stale = _is_stale(memory, known.id)
+    validity = FactValidity(
+        proposition.modality,
+        standing.state,
+        proposition.valid_from,
+        until,
+        proposition.valid_from_precision,
+        precision,
+        is_stale,
+    )
+    status = validity.compute_status(valid)
+    return StoredFact(
+        id=f"fact:{known.id}",
+        text=proposition.text,
+        subject=_get_name(memory, proposition.subject),
+        predicate=proposition.predicate,
+        object=_get_name(memory, proposition.object),
+        modality=proposition.modality,
+        topic=proposition.topic or None,
+        author=proposition.speaker,
+        at=proposition.at,
+        valid_from=proposition.valid_from,
+        valid_to=until,
+        state=standing.state,
+        is_stale=is_stale,
+        holds=status == "holds",
+        status=status,
+        valid_from_precision=proposition.valid_from_precision,
+        valid_to_precision=precision,
+        sources=known.sources,
+        is_pinned=known.ruling.is_pinned,
+        origin=known.origin,
+        subject_key=proposition.subject,
+        object_key=proposition.object,
+    )
+
+
+def _get_name(memory: DerivedMemory, key: str | None) -> str | None:
+    return memory.entities[key].name if key else None
+
+
+def _is_stale(memory: DerivedMemory, id: str) -> bool:
+    """Whether a fact rests on one that was unmade, or that ended after the fact was last said."""
+    said_at = max(source.at for source in memory.facts[id].known.sources)
+    bases, pending = set[str](), {id}
+    for _ in range(MAX_DEPENDENCY_DEPTH):
+        pending = {base for later, base in memory.dependencies if later in pending}
+        bases |= pending
+    return any(_is_unmade(memory, base, said_at) for base in bases)
+
+
+def _is_unmade(memory: DerivedMemory, id: str, said_at: datetime) -> bool:
+    fact = memory.facts[id].known
+    if fact.standing.state == "retracted":
+        return True
+    until = fact.standing.valid_to
+    if fact.standing.state != "superseded" or until is None or until <= said_at:
+        return False
+    return fact.proposition.modality != "planned" or any(
+        earlier == id and not link.link.is_void and memory.facts[later].known.proposition.modality != "asserted"
+        for (later, earlier), link in memory.links.items()
+    )
+
+
+_STATUSES = ("holds", "planned", "lapsed", "happened")
+"""What a listing shows; the rest is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastMemory:
+    """All facts that memory had recorded and that had begun, newest first, by id; and the turns that it had read.
+
+    ``replaced_ids`` maps the id of each fact that memory holds today to those of the facts that it ended.
+    """
+
+    valid: datetime
+    facts: Mapping[str, StoredFact]
+    turn_ids: frozenset[str]
+    replaced_ids: Mapping[str, Sequence[str]]
+
+    def list_facts(self, *, about: str | None, past: bool) -> list[StoredFact]:
+        """List the facts; without ``past`` only what held, happened or was planned, given a name only about that."""
+        facts = [fact for fact in self.facts.values() if past or fact.status in _STATUSES]
+        if about is None:
+            return facts
+        names = match_names((name for fact in facts for name in (fact.subject, fact.object) if name), about)
+        return [fact for fact in facts if not names.isdisjoint((fact.subject, fact.object))]
+
+    def restate_recollections(self, recollections: Iterable[Recollection]) -> Iterator[Recollection]:
+        """Yield what of the recollections memory knew: each fact in its wording of then, or what it ended since."""
+        seen = set[str]()
+        for memory in recollections:
+            for restated in self._restate(memory):
+                if restated.id not in seen:
+                    seen.add(restated.id)
+                    yield restated
+
+    def _restate(self, memory: Recollection) -> Iterator[Recollection]:
+        if memory.kind == "event":
+            if memory.id in self.turn_ids and (memory.at is None or memory.at <= self.valid):
+                yield replace(memory, is_current=True, is_stale=False, ending=None, superseded_by=(), previously=())
+            return
+        pending, visited = [memory.id], set[str]()
+        while pending:
+            id = pending.pop(0)
+            fact = self.facts.get(id)
+            if fact is not None and fact.status in _STATUSES:
+                yield _restate_fact(memory, fact, self.valid)
+            elif id not in visited:
+                pending += self.replaced_ids.get(id, ())
+            visited.add(id)
+
+
+def _restate_fact(memory: Recollection, fact: StoredFact, valid: datetime) -> Recollection:
+    """Restate a recollection as the fact was then, by what had been said until then if anything had."""
+    ordered = sorted(fact.sources, key=lambda source: source.at)
+    sources = [source for source in ordered if source.at <= valid] or ordered
+    quotes = [source.quote for source in sources]
+    return replace(
+        memory,
+        id=fact.id,
+        text=fact.text,
+        at=fact.at,
+        author=fact.author,
+        origin=fact.origin,
+        source_event_ids=tuple(source.turn_id for source in sources),
+        quote=quotes[find_proof(fact.text, quotes)] if quotes else None,
+        session_id=sources[0].session_id if sources else None,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        valid_from_precision=fact.valid_from_precision,
+        valid_to_precision=fact.valid_to_precision,
+        modality=fact.modality,
+        plan=None,
+        is_stale=fact.is_stale,
+        is_current=True,
+        ending=None,
+        superseded_by=(),
+        previously=(),
+    )
+
+
+async def derive_past_memory(connection: Connection, scope: Scope, as_of: AsOf) -> PastMemory:
+    """Derive what memory knew as of a point in time.
+
+    What was forgotten, undone or has expired since was never there.
+
+    Raises:
+        errors.DatabaseError: the graph could not be read.
+    """
+    snapshot = await snapshots.fetch_snapshot(connection, scope)
+    return await asyncio.to_thread(_derive_past_memory, snapshot, as_of)
+
+
+def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
+    now = datetime.now(UTC)
+    valid, recorded = as_of.valid or as_of.recorded or now, as_of.recorded or now
+    memory, difference = _derive_recorded_memory(snapshot, recorded)
+    facts = [*list_past_facts(memory.derived, valid)]
+    facts += _list_statements(snapshot.statements, valid, memory.statement_ids)
+    facts.sort(key=lambda fact: fact.id)
+    facts.sort(key=lambda fact: fact.at, reverse=True)
+    replaced_ids: dict[str, list[str]] = {}
+    for (later, earlier), link in sorted(difference.derived.links.items()):
+        if not link.link.is_void:
+            replaced_ids.setdefault(f"fact:{later}", []).append(f"fact:{earlier}")
+    event_ids = {id: turn["id"] for id, turn in snapshot.turns.items()}
+    return PastMemory(
+        valid,
+        {fact.id: _name_events(fact, event_ids) for fact in facts},
+        memory.heard_turn_ids,
+        replaced_ids,
+    )
+
+
+def derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> RecordedMemory:
+    """Derive what memory had recorded at a time."""
+    memory, _ = _derive_recorded_memory(snapshot, recorded)
+    return replace(memory, stale_ids=find_stale_facts(memory.derived))
+
+
+def _derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> tuple[RecordedMemory, MemoryDifference]:
+    """Return also how the memory of today differs from the graph."""
+    expired_ids = frozenset(id for id, turn in snapshot.turns.items() if not turn["stands"])
+    readings, difference = derive_memory(snapshot, Erasure(expired_ids, takes_words=False))
+    known = tuple(
+        replace(reading, reread_at=_cut_times(reading.reread_at, recorded))
+        for reading in readings
+        if reading.at is not None and reading.at <= recorded
+    )
+    statements = snapshot.statements.items()
+    statement_ids = (id for id, row in statements if row["stands"] and row["recorded_at"].to_native() <= recorded)
+    derived = replay_readings(select_current_readings(snapshot, known))
+    return RecordedMemory(recorded, known, frozenset(statement_ids), derived), difference
+
+
+def _cut_times(times: Mapping[str, datetime], until: datetime) -> dict[str, datetime]:
+    return {id: time for id, time in times.items() if time <= until}
+
+
+def _name_events(fact: StoredFact, event_ids: Mapping[str, str]) -> StoredFact:
+    sources = (replace(source, turn_id=event_ids.get(source.turn_id, source.turn_id)) for source in fact.sources)
+    return replace(fact, sources=tuple(sources))
+
+
+def _list_statements(
+    statements: Mapping[str, Mapping[str, Any]], valid: datetime, recorded_ids: Collection[str]
+) -> Iterator[StoredFact]:
+    """Yield the statements that had been added and made; they hold until they are forgotten."""
+    for id, row in statements.items():
+        at = restore_datetime(row["timestamp"], row["offset"])
+        if id in recorded_ids and at <= valid:
+            fact = {**row, "id": id, "state": "current", "pinned": None}
+            yield fact_rows.read_stored_fact(fact, valid, subject=None, object=None)

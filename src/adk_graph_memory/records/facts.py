@@ -1,0 +1,393 @@
+"""Facts, entities and revisions as consolidation plans them, and whether a fact holds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from adk_graph_memory.language.dates import Precision, compute_date_end, format_english_date, make_date_key
+from adk_graph_memory.language.quantities import NormalText, normalize_quantities
+from adk_graph_memory.language.text import digest, fold_text
+from adk_graph_memory.records.extractions import Modality, Remark, Source
+from adk_graph_memory.records.turns import Origin, check_timezone_aware, find_strongest_origin
+
+FactOperation = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]
+
+
+RevisionOperation = Literal[FactOperation, "REOPEN"]
+
+
+FactState = Literal["current", "superseded", "retracted"]
+
+
+STATES_PREDICATE = "states"
+"""The predicate of facts kept in the speaker's own words; their value is the text, not the object."""
+
+
+_IDENTIFYING = frozenset(
+    ("phone", "telephone", "mobile", "cell", "fax", "number", "email", "mail", "iban", "account", "url", "website")
+)
+"""Words of predicates whose value is a number or an address, whatever is said around it."""
+
+
+_normalize_text = lru_cache(maxsize=16_384)(normalize_quantities)
+"""Cached, because a replay compares the same texts again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """The content of a fact, without its sources; subject and object are entity keys."""
+
+    text: str
+    predicate: str
+    subject: str | None
+    object: str | None
+    at: datetime
+    speaker: str | None = None
+    modality: Modality = "asserted"
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    topic: str = ""
+    is_correction: bool = False
+    is_functional: bool = False
+    """whether a subject has only one value at a time for this predicate"""
+    valid_from_precision: Precision | None = None
+    valid_to_precision: Precision | None = None
+
+    @property
+    def normal_text(self) -> NormalText:
+        """The text folded for comparison, without its final punctuation and with its quantities in normal form."""
+        return _normalize_text(fold_text(self.text).rstrip(".!。！ "))
+
+    @property
+    def comparison_text(self) -> str:
+        """The text in which two facts are compared: folded, with its quantities in normal form."""
+        return self.normal_text.text
+
+    @property
+    def value(self) -> str:
+        """The value of the predicate: the object, else the text; of a telephone number and the like only that."""
+        if self.predicate == STATES_PREDICATE:
+            return self.comparison_text
+        if self.object is not None:
+            return self.object
+        normal = self.normal_text
+        is_identified = normal.has_identifier and not _IDENTIFYING.isdisjoint(self.predicate.split("_"))
+        return normal.format_quantities() if is_identified else normal.text
+
+    @property
+    def signature(self) -> str:
+        """A digest that is equal for propositions that say the same.
+
+        Subject, predicate, modality and dates have to agree. For functional predicates value and quantities have to
+        agree too, for others object and text: "plans to move to Vigo" and "plans to look for work in Vigo" differ
+        in the text alone.
+        """
+        dates = "/".join(make_date_key(date) if date else "" for date in (self.valid_from, self.valid_to))
+        content = (
+            f"{self.value} {self.normal_text.format_quantities()}"
+            if self.is_functional
+            else f"{self.object or ''} {self.comparison_text}"
+        )
+        return digest("fact", self.subject or "", self.predicate, content, self.modality, dates)
+
+    @property
+    def wording_key(self) -> str:
+        """A digest of what is said, whoever it is said of: entities may turn out to be others."""
+        dates = "/".join(make_date_key(date) if date else "" for date in (self.valid_from, self.valid_to))
+        return digest("wording", self.predicate, self.comparison_text, self.modality, dates)
+
+
+# -- graph → consolidation --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntity:
+    """A stored entity.
+
+    ``merged_keys`` are the keys of entities that were merged into it. On the owner's word, ``own_names`` are its names
+    and ``foreign_names`` somebody else's; both are folded.
+    """
+
+    key: str
+    name: str
+    type: str
+    aliases: tuple[str, ...] = ()
+    about: str = ""
+    merged_keys: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()
+    foreign_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a fact is current, and when it stopped holding."""
+
+    state: FactState = "current"
+    valid_to: datetime | None = None
+    valid_to_precision: Precision | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the owner of a memory decided about a fact.
+
+    Nothing that was extracted ends or rewords a pinned fact; nothing that was said until ``upheld_until`` ends an
+    upheld one. ``retracted_at`` is when the owner said that it was never true.
+    """
+
+    is_pinned: bool = False
+    upheld_until: datetime | None = None
+    retracted_at: datetime | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactLink:
+    """The later fact ended (``SUPERSEDE``) or retracted (``RETRACT``) the earlier one; both are fact ids.
+
+    ``reason`` is the judge's; it is empty if a rule decided. A void link has no effect, because the later fact is a
+    plan that was called off, or because the owner upholds the earlier one.
+    """
+
+    later: str
+    earlier: str
+    op: FactOperation
+    reason: str = ""
+    is_void: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A stored fact with all its sources.
+
+    ``equivalent_signatures`` belong to other wordings of the same fact; ``former_entity_keys`` are the keys of subject
+    and object before those were merged into other entities. Without a complete history, some facts that ended it or
+    that it ended are not among the candidates, so its standing cannot be recomputed.
+    """
+
+    id: str
+    proposition: Proposition
+    sources: tuple[Source, ...] = ()
+    standing: Standing = Standing()
+    equivalent_signatures: tuple[str, ...] = ()
+    is_history_complete: bool = True
+    former_entity_keys: tuple[str | None, str | None] = (None, None)
+    ruling: Ruling = Ruling()
+
+    @property
+    def origin(self) -> Origin | None:
+        """Whose word it is: the strongest origin of its sources."""
+        return find_strongest_origin(source.origin for source in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What the graph stores about the subjects of an extraction.
+
+    ``similar_ids`` maps a text to the ids of facts with similar vectors, ``recent_ids`` are the latest facts about the
+    entities that the extraction names; ``dependencies`` are as in a plan. A source of an earlier ingest has its turn's
+    memory id as ``turn_id``.
+    """
+
+    entities: tuple[KnownEntity, ...] = ()
+    facts: tuple[KnownFact, ...] = ()
+    links: tuple[FactLink, ...] = ()
+    similar_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    recent_ids: tuple[str, ...] = ()
+    forgotten_turn_ids: frozenset[str] = frozenset()
+    """ids of turns from which something was forgotten: no new fact may be made of them"""
+    dependencies: tuple[tuple[str, str], ...] = ()
+
+
+# -- consolidation → graph --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntity:
+    """An entity to create, or to update with further aliases.
+
+    ``merged_keys`` are the keys of entities to merge into it; ``split_from`` is the key of the entity into which it was
+    merged by mistake and from which it is now separated.
+    """
+
+    key: str
+    name: str
+    type: str
+    aliases: tuple[str, ...]
+    is_new: bool
+    about: str = ""
+    merged_keys: tuple[str, ...] = ()
+    split_from: str = ""
+    merge_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDoubt:
+    """An extracted entity and the stored entities that it may be the same as; rules cannot decide.
+
+    ``quotes`` are source quotes that name it. They are given if the extractor identified it with a stored entity under
+    a name which that entity did not have.
+    """
+
+    ref: int
+    candidate_keys: tuple[str, ...]
+    quotes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntityResolution:
+    """The entity that each reference of an extraction means; an entity in doubt counts as new until it is decided."""
+
+    keys_by_ref: Mapping[int, str] = field(default_factory=dict)
+    planned_entities: tuple[PlannedEntity, ...] = ()
+    doubts: tuple[EntityDoubt, ...] = ()
+
+    @property
+    def merge_targets(self) -> dict[str, str]:
+        """For each key of a merged entity, the key of the entity into which it is merged."""
+        return {merged_key: entity.key for entity in self.planned_entities for merged_key in entity.merged_keys}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFact:
+    """A fact to create or change.
+
+    ``sources`` are to be added; ``moved_sources`` are to be removed, because another fact takes them over.
+    """
+
+    id: str
+    proposition: Proposition
+    is_new: bool = True
+    is_reworded: bool = False
+    sources: tuple[Source, ...] = ()
+    moved_sources: tuple[Source, ...] = ()
+    standing: Standing = Standing()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_direct: bool = False
+    """added directly rather than said in a session"""
+    replaces_metadata: bool = False
+    expires_at: datetime | None = None
+    """of a fact added directly; any other expires with the turns that it rests on"""
+    ruling: Ruling = Ruling()
+    """of a new fact that takes over words of one that the owner ruled about"""
+    origin: Origin | None = None
+    """of a fact added directly; that of any other follows from the turns that it rests on"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRevision:
+    """An earlier version of a fact, or a merged wording, and the reason for the change."""
+
+    fact_id: str
+    op: RevisionOperation
+    text: str
+    signature: str
+    standing: Standing
+    reason: str
+    evidence: tuple[Source, ...] = ()
+    """the source words that support the change"""
+    is_by_model: bool = False
+
+    @property
+    def key(self) -> str:
+        """A digest of the change, so that a repeated one is the same revision."""
+        valid_to = self.standing.valid_to
+        parts = (self.op, self.text, self.standing.state, valid_to.isoformat() if valid_to else "")
+        return digest(*parts, *(source.quote_key for source in self.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Everything that one ingest changes in the graph, applied in one transaction."""
+
+    entities: tuple[PlannedEntity, ...] = ()
+    facts: tuple[PlannedFact, ...] = ()
+    revisions: tuple[PlannedRevision, ...] = ()
+    links: tuple[FactLink, ...] = ()
+    dependencies: tuple[tuple[str, str], ...] = ()
+    """pairs of fact ids: a fact, and one without which it would not hold"""
+    mentions: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    forget_turn_ids: tuple[str, ...] = ()
+    """ids of turns that their author asked to forget"""
+    drop_counts: Mapping[str, int] = field(default_factory=dict)
+    operation_counts: Mapping[str, int] = field(default_factory=dict)
+
+
+FactStatus = Literal["holds", "planned", "lapsed", "happened", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A point on the two axes of time: what was so at ``valid``, as memory knew it at ``recorded``; None is now.
+
+    A fact without a first day began when it was first said.
+    """
+
+    valid: datetime | None = None
+    recorded: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for moment in (self.valid, self.recorded):
+            if moment is not None:
+                check_timezone_aware(moment)
+
+
+@dataclass(frozen=True, slots=True)
+class FactValidity:
+    """The stored properties of a fact that say when it holds."""
+
+    modality: Modality | None
+    state: FactState | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    valid_from_precision: Precision | None = None
+    valid_to_precision: Precision | None = None
+    is_stale: bool = False
+
+    def compute_status(self, now: datetime) -> FactStatus:
+        """The status of the fact at ``now``, as far as the graph knows.
+
+        A plan lapses when its day is over and no later fact replaced it. A fact asserted of a period that is over has
+        happened.
+        """
+        is_open = self.state in (None, "current")
+        if self.state == "retracted" or self.is_stale:
+            return "over"
+        if self.modality == "planned":
+            end = self._plan_end
+            return "over" if not is_open else "lapsed" if end is not None and end <= now else "planned"
+        if self.valid_to is None or self.valid_to > now:
+            return "holds" if is_open or self.valid_to else "over"
+        has_happened = is_open and self.modality == "asserted" and self.valid_from is not None
+        return "happened" if has_happened else "over"
+
+    @property
+    def _plan_end(self) -> datetime | None:
+        if self.valid_to is not None or self.valid_from is None:
+            return self.valid_to
+        return compute_date_end(self.valid_from, self.valid_from_precision)
+
+    def describe_plan(self, text: str, said_at: datetime | None, now: datetime) -> str | None:
+        """Describe when a plan, stated at ``said_at``, is due, and whether it lapsed by ``now``.
+
+        Returns:
+            None if the fact is not an open plan, or if it has not lapsed and its text names the year.
+        """
+        status = self.compute_status(now)
+        if status not in ("planned", "lapsed"):
+            return None
+        if self.valid_from is not None:
+            plan = f"planned for {format_english_date(self.valid_from, self.valid_from_precision)}"
+        elif self.valid_to is not None:
+            plan = f"planned until {format_english_date(self.valid_to, self.valid_to_precision, is_end=True)}"
+        else:
+            return f"planned; spoken of on {format_english_date(said_at, 'day')}" if said_at else "planned"
+        if status == "lapsed":
+            return f"{plan}; nothing was heard of it since"
+        text_names_year = any(str(moment.year) in text for moment in (self.valid_from, self.valid_to) if moment)
+        return None if text_names_year else plan

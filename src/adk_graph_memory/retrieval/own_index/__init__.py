@@ -1,0 +1,1 @@
+"""Search an index that somebody else made; knows nothing of memory."""

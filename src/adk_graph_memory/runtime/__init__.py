@@ -1,0 +1,1 @@
+"""What a process is configured with and reports: settings, telemetry, concurrency."""

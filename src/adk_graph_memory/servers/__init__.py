@@ -1,0 +1,1 @@
+"""Web servers over a memory: the inspector and the MCP server."""

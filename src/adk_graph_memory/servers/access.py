@@ -1,0 +1,50 @@
+"""Tell from a web request whose memory it may use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from adk_graph_memory import errors
+from adk_graph_memory.records.scopes import Scope
+
+R = TypeVar("R")
+
+
+Owner = tuple[str, str]
+"""An app's name and a user's id."""
+
+
+Identify = Callable[[R], Owner | Awaitable[Owner | None] | None]
+"""Tells the app and the user whose memory a request may use, or None if it may use nobody's."""
+
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost")
+"""Names by which a program on this machine reaches a server; another name may be a trick of a web page."""
+
+
+def check_identify(identify: object) -> None:
+    """Refuse what tells nobody's memory: without it, a request may see nothing.
+
+    Raises:
+        errors.InvalidArgument: it is no function.
+    """
+    if not callable(identify):
+        reason = f"identify={identify!r} is no function that tells from a request the app name and the user's id"
+        raise errors.InvalidArgument(reason=reason)
+
+
+async def find_scope(identify: Identify[R], request: R) -> Scope | None:
+    """Find the scope of a request, or None if it may use nobody's memory.
+
+    Raises:
+        errors.ConfigurationError: ``identify`` returned something else than an app name and a user's id.
+    """
+    owner = identify(request)
+    owner = await owner if inspect.isawaitable(owner) else owner
+    if owner is None:
+        return None
+    if not (isinstance(owner, tuple) and len(owner) == 2 and all(isinstance(id, str) and id for id in owner)):
+        raise errors.ConfigurationError(reason=f"identify returned {owner!r}, not a tuple of app name and user's id")
+    return Scope(*owner)

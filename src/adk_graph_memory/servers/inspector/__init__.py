@@ -1,0 +1,10 @@
+"""Look into a memory in a browser: what it holds of one user, why, since when and where it came from.
+
+``inspector`` makes a web application to mount beside an application's own; ``adk-graph-memory inspect`` serves it on
+the loopback interface. The extra ``inspect`` brings what it needs.
+"""
+
+from adk_graph_memory.servers.inspector.application import inspector
+from adk_graph_memory.servers.inspector.visits import LocalAccess
+
+__all__ = ["LocalAccess", "inspector"]

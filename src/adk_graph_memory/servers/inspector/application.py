@@ -1,0 +1,126 @@
+"""Make the web application: its routes, the headers of every answer, and what an error looks like."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adk_graph_memory import errors
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.pages.renderer import STATIC_FOLDER, load_templates
+from adk_graph_memory.servers.access import Identify, check_identify
+from adk_graph_memory.servers.inspector import changes, json_routes, pages
+from adk_graph_memory.servers.inspector.visits import Reception
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Nothing from elsewhere runs, nothing is kept, and no other site may frame or read a page."""
+
+
+UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the server says why."
+"""What a visitor is told of an error that names machines, accounts or settings."""
+
+
+logger = logging.getLogger(__name__)
+
+
+def inspector(
+    memory: GraphMemory, identify: Identify[Request], *, write: bool = False, secret: bytes | None = None
+) -> FastAPI:
+    """Make a web application that shows a user what memory holds of them; mount it beside your own.
+
+    Args:
+        memory: the memory; it is not closed here.
+        identify: tells from a request the app name and the user id whose memory it may see, or None if it may see
+            nobody's. Your application has to have made sure that the request is that user's.
+        write: whether the user may correct, pin, merge, split, undo and forget.
+        secret: signs the tokens of pages that change memory; several processes that serve one application need the
+            same one. A new one by default.
+
+    Raises:
+        errors.ExtraMissing: Jinja2 is not installed.
+        errors.InvalidArgument: ``identify`` is no function, or the secret is not made of bytes.
+
+    Example:
+        app.mount("/memory", inspector(memory, lambda request: ("home", request.state.user)))
+    """
+    check_identify(identify)
+    if not isinstance(secret, bytes | None):
+        raise errors.InvalidArgument(reason="the secret is not made of bytes")
+    load_templates()
+    app = FastAPI(
+        title="What memory holds of a user",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        redirect_slashes=False,
+    )
+    app.state.reception = Reception(memory, identify, secret or secrets.token_bytes(32), write)
+    app.include_router(pages.router, include_in_schema=False)
+    app.include_router(changes.router, include_in_schema=False)
+    app.include_router(json_routes.router)
+    app.mount("/static", StaticFiles(directory=STATIC_FOLDER))
+    app.add_exception_handler(errors.GraphMemoryError, _answer_error)
+    app.add_exception_handler(HTTPException, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_error)
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+class SecurityHeaders:
+    """Adds the headers that keep a browser from running what memory holds."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                if "/static/" in scope["path"]:
+                    headers["Cache-Control"] = "private, max-age=3600"
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """Say what is wrong: on a page, in the dialog of a change, or as JSON."""
+    if isinstance(error, HTTPException):
+        status_code, message = error.status_code, str(error.detail)
+    elif isinstance(error, RequestValidationError):
+        status_code, message = 422, "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+    elif isinstance(error, errors.NotFound | errors.InvalidArgument):
+        status_code, message = 404 if isinstance(error, errors.NotFound) else 400, str(error)
+    else:
+        logger.error("%s could not be answered", request.url.path, exc_info=error)
+        status_code, message = 503, UNAVAILABLE
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    if path.startswith("/api/"):
+        return JSONResponse({"error": type(error).__name__, "message": message}, status_code)
+    return HTMLResponse(await _render_error(request, message), status_code)
+
+
+async def _render_error(request: Request, message: str) -> str:
+    template = load_templates().get_template("refusal.html")
+    is_dialog = request.headers.get("HX-Request") == "true"
+    return template.render(message=message, is_dialog=is_dialog, base=request.scope.get("root_path", "").rstrip("/"))
