@@ -7,7 +7,7 @@ GraphMemoryError
 ├── ExtraMissing
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  UnsupportedServer
 │                                 QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode  WriteConflict
-│                                 DatabaseMissing
+│                                 DatabaseMissing  ScopeError
 ├── DatabaseUnavailable           DatabaseTimeout  DatabaseFailing  DatabaseReadOnly
 ├── QueryFailed                   KeyTooLong
 ├── SchemaError                   SchemaMissing  SchemaTooNew  SchemaUnknown  LabelConflict  IndexNameTaken
@@ -156,6 +156,13 @@ class DatabaseMissing(DatabaseError):
     template = "Neo4j at {uri} has no database {database!r} for this user: check NEO4J_DATABASE."
     uri: str
     database: str
+
+
+class ScopeError(DatabaseError):
+    template = """
+    {name} {reason}, so it did not run: this is a mistake in adk-graph-memory, which would else mix up users. Please
+    report it."""
+    name: str
 
 
 class UnsupportedServer(DatabaseError):

@@ -33,6 +33,7 @@ from adk_graph_memory.graph import driver_errors, json_map, sessions, writing
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Limits, Settings
 from adk_graph_memory.testing import ScriptedLlm
@@ -288,7 +289,13 @@ async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection
 
 async def new_session(connection: Connection, scope: Scope, id: str) -> None:
     await sessions.store_session(
-        connection, scope, id=id, uid=f"uid-{time.time_ns()}", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
+        UserGraph(connection, scope),
+        id=id,
+        uid=f"uid-{time.time_ns()}",
+        now=1.0,
+        app=NOTHING,
+        user=NOTHING,
+        session=NOTHING,
     )
 
 
@@ -307,13 +314,13 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
         async def work(transaction: Transaction) -> None:
             nonlocal attempts, waited
             attempts += 1
-            await transaction.run_statement("close_session", scope=scope.key, id=first, now=2.0)
+            await transaction.run_statement("close_session", id=first, now=2.0)
             if not waited:
                 waited = True
                 await both_hold_one.wait()
-            await transaction.run_statement("close_session", scope=scope.key, id=second, now=2.0)
+            await transaction.run_statement("close_session", id=second, now=2.0)
 
-        await connection.transact(work)
+        await UserGraph(connection, scope).transact(work)
 
     await asyncio.gather(lock("one", "two"), lock("two", "one"))
     assert attempts > 2
@@ -326,12 +333,12 @@ async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_n
     await new_session(connection, scope, "one")
 
     async def work(transaction: Transaction) -> None:
-        await transaction.run_statement("close_session", scope=scope.key, id="one", now=2.0)
+        await transaction.run_statement("close_session", id="one", now=2.0)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await connection.transact(work)
-    assert await sessions.mark_session_closed(connection, scope, id="one", now=3.0) == 3.0
+        await UserGraph(connection, scope).transact(work)
+    assert await sessions.mark_session_closed(UserGraph(connection, scope), id="one", now=3.0) == 3.0
 
 
 # -- a network that goes silent ---------------------------------------------------------------------------------
@@ -547,7 +554,7 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
     async with GraphMemory(settings=settings, model=ScriptedLlm.from_replies(reply), embedder=False) as memory:
         assert (await memory.remember(turns, session_id="s", **owner)).facts == {"ADD": 1}
         assert (await memory.remember(turns, session_id="s", **owner)).turns == 0
-        held = await writing.count_memories(memory.connection, Scope(app_name, "ada"))
+        held = await writing.count_memories(UserGraph(memory.connection, Scope(app_name, "ada")))
         assert (held["turns"], held["facts"]) == (1, 1)
 
 

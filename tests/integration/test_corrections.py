@@ -11,15 +11,14 @@ import pytest
 
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.graph import ingest_queue, snapshots
-from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemorySnapshot
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory import owner as memory_owner
 from adk_graph_memory.memory.jobs import batches
 from adk_graph_memory.memory.rewriting import FREE_REWRITES
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.history import MemoryChange
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -355,9 +354,9 @@ async def test_who_keeps_writing_makes_no_correction_fail(
     """After each look at the graph somebody else writes, until they have to wait."""
     id, fetch, looks = await find_id(memory, owner, "Porto"), snapshots.fetch_snapshot, list[MemorySnapshot]()
 
-    async def fetch_and_be_overtaken(connection: Connection, scope: Scope) -> MemorySnapshot:
-        looks.append(await fetch(connection, scope))
-        await connection.transact(lambda transaction: snapshots.lock_user(transaction, scope))
+    async def fetch_and_be_overtaken(graph: UserGraph) -> MemorySnapshot:
+        looks.append(await fetch(graph))
+        await graph.transact(snapshots.lock_user)
         return looks[-1]
 
     monkeypatch.setattr(snapshots, "fetch_snapshot", fetch_and_be_overtaken)

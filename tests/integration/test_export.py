@@ -71,7 +71,7 @@ async def test_the_copy_in_another_graph_equals_the_user_and_goes_on(
     assert (report.users, sum(report.nodes.values()), sum(report.relationships.values())) == (1, *wanted[1:])
     assert {"Revision", "Ingest", "ArtifactVersion", "Session"} <= report.nodes.keys()
     assert sum(report.outside_contents.values()) == 1
-    async with make_memory(neo4j_server, "TestCopy") as copy:
+    async with make_memory(neo4j_server, "TestCopy", store=tmp_path / "store") as copy:
         receipt = await take_over(copy, path)
         assert (receipt.users, receipt.skipped) == ({"new": 1, "read": 1}, {})
         assert (receipt.nodes, receipt.relationships) == (count_new(wanted[1]), count_new(wanted[2]))

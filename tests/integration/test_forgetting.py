@@ -19,13 +19,13 @@ from google.genai import types
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.consolidation import restriction as consolidation_restriction
 from adk_graph_memory.consolidation.fact_rules import make_statement_id
-from adk_graph_memory.consolidation.restriction import collect_label_words, collect_words
+from adk_graph_memory.consolidation.restriction import collect_label_words, collect_words, find_lost_words
 from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
 from adk_graph_memory.graph import erasing, snapshots
 from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.rewriting import Rewriter
 from adk_graph_memory.records.memory import StoredMemory
 from adk_graph_memory.records.results import Receipt
@@ -83,7 +83,7 @@ async def fetch_stored(memory: GraphMemory, app_name: str) -> StoredMemory:
     The sources of a fact have no order in the graph.
     """
     connection = await prepare_connection(memory.connection)
-    stored = (await snapshots.fetch_snapshot(connection, Scope(app_name, USER))).stored
+    stored = (await snapshots.fetch_snapshot(UserGraph(connection, Scope(app_name, USER)))).stored
     return replace(
         stored,
         facts={
@@ -206,7 +206,7 @@ async def test_reasons_and_evidence_are_derived_too(make_memory: MakeMemory, app
         assert await memory.connection.run_cypher(f"{change} RETURN 1", scope)
         [found] = [checkup async for checkup in memory.check_memories(**owner)]
         assert found.differences
-        await Rewriter(memory.connection, memory.vectors).restore_derivation(Scope(**owner))
+        await Rewriter(UserGraph(memory.connection, Scope(**owner)), memory.vectors).restore_derivation()
         assert [checkup.differences async for checkup in memory.check_memories(**owner)] == [0]
         assert await find_words(memory, app_name, frozenset({"zebrafish"})) == set()
 
@@ -226,11 +226,11 @@ async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
             await memory.forget([gone], app_name=forgetful, user_id=USER)
             await remember(memory, rest, ignorant)
             connection = memory.connection
-            derived = await Rewriter(connection).restore_derivation(Scope(forgetful, USER))
+            derived = await Rewriter(UserGraph(connection, Scope(forgetful, USER))).restore_derivation()
             assert derived.is_empty
             stored = await fetch_stored(memory, forgetful)
             labels = (known.proposition.predicate for known in stored.facts.values())  # other readings chose them too
-            lost = find_lost_words(gone, portions) - collect_label_words(labels)
+            lost = list_lost_words(gone, portions) - collect_label_words(labels)
             assert await find_words(memory, forgetful, lost) == set()
             if not has_lost_decision(history):
                 assert await fetch_stored(memory, forgetful) == await fetch_stored(memory, ignorant), gone
@@ -240,11 +240,11 @@ OFFERED_WORDS = collect_label_words(OFFERED_LABELS)
 """Words that a model may choose for a label without having heard them."""
 
 
-def find_lost_words(gone: str, portions: list[Portion]) -> frozenset[str]:
+def list_lost_words(gone: str, portions: list[Portion]) -> frozenset[str]:
     """The words that only this turn says."""
     texts = {turn.make_memory_id(portion.session): turn.text for portion in portions for turn in portion.turns}
     told = texts.pop(gone)
-    return consolidation_restriction.find_lost_words([told], [*texts.values(), "user"]) - OFFERED_WORDS
+    return find_lost_words([told], [*texts.values(), "user"]) - OFFERED_WORDS
 
 
 def has_lost_decision(history: History) -> bool:
@@ -269,27 +269,25 @@ def leave_each_out(portions: list[Portion]) -> Iterator[tuple[str, list[Portion]
 async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     make_memory: MakeMemory, app_name: str, name: str
 ) -> None:
-    memory, talk = (
-        make_memory(model=RecordedLlm.from_recording(replies.load_recording(name))),
-        replies.load_conversation(name),
-    )
-    for session in talk.sessions:
+    memory = make_memory(model=RecordedLlm.from_recording(replies.load_recording(name)))
+    talk = replies.load_conversation(name)
+    graph, owner = UserGraph(memory.connection, Scope(app_name, USER)), {"app_name": app_name, "user_id": USER}
+    *kept, last = talk.sessions
+    said = [turn.text for session in kept for turn in session.turns]
+    lost = find_lost_words([turn.text for turn in last.turns], said) - OFFERED_WORDS
+    for session in kept:
         turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
-        await memory.remember(turns, app_name=app_name, user_id=USER, session_id=session.id)
+        await memory.remember(turns, session_id=session.id, **owner)
+    found_before = await find_words(memory, app_name, lost)  # a model words labels as it likes, and ids have words too
+    turns = memory_codec.make_turns(last.make_events(), zone=talk.zone)
+    await memory.remember(turns, session_id=last.id, **owner)
     before = await fetch_stored(memory, app_name)
     assert len(before.facts) > 30
-    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
-    last = talk.sessions[-1]
-    receipt = await memory.forget_session(last.id, app_name=app_name, user_id=USER)
+    assert (await Rewriter(graph).restore_derivation()).is_empty
+    receipt = await memory.forget_session(last.id, **owner)
     assert receipt.events and receipt.facts
-    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
-    told = {session.id: [turn.text for turn in session.turns] for session in talk.sessions}
-    gone = told.pop(last.id)
-    lost = (
-        consolidation_restriction.find_lost_words(gone, [text for texts in told.values() for text in texts])
-        - OFFERED_WORDS
-    )
-    assert lost and await find_words(memory, app_name, lost) == set()
+    assert (await Rewriter(graph).restore_derivation()).is_empty
+    assert lost and await find_words(memory, app_name, lost) <= found_before
     after = await fetch_stored(memory, app_name)
     assert len(before.facts) - len(after.facts) == receipt.facts
     assert not any(source.session_id == last.id for known in after.facts.values() for source in known.sources)
@@ -313,8 +311,8 @@ async def test_who_forgets_while_another_looks_leaves_no_half_of_a_memory(
         return rows
 
     monkeypatch.setattr(Transaction, "run_statement", run_and_be_overtaken)
-    snapshot = await snapshots.fetch_snapshot(connection, scope)
-    assert snapshot == await snapshots.fetch_snapshot(connection, scope)
+    snapshot = await snapshots.fetch_snapshot(UserGraph(connection, scope))
+    assert snapshot == await snapshots.fetch_snapshot(UserGraph(connection, scope))
     assert not snapshot.turns and not snapshot.stored.facts and not snapshot.readings
 
 
@@ -462,7 +460,7 @@ async def test_no_fact_comes_back_from_a_turn_whose_fact_was_forgotten(make_memo
     await memory.remember(say("My dog Rex is much afraid of thunder."), session_id="s", **owner)
     assert [fact async for fact in memory.facts(**owner)] == []
     assert [recollection.kind for recollection in await memory.recall("Rex", **owner)] == ["event"]
-    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
+    assert (await Rewriter(UserGraph(memory.connection, Scope(app_name, USER))).restore_derivation()).is_empty
 
 
 @pytest.mark.slow
@@ -506,7 +504,7 @@ async def test_forgetting_a_user_leaves_no_trace(
         )
         await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
         await memory.enqueue(say("Quentin waits in Zanzibar", start=50), session_id="later", **owner)
-        before = await erasing.count_user(memory.connection, Scope(app_name, USER))
+        before = await erasing.count_user(UserGraph(memory.connection, Scope(app_name, USER)))
         partial = await memory.forget_user(**owner)
         assert (partial.events, partial.facts, partial.entities) == (
             before["turns"],

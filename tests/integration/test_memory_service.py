@@ -48,6 +48,7 @@ from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.graph import ingest_queue
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory import vectors as memory_vectors
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_text_response
@@ -1163,8 +1164,7 @@ async def killed(app: App, turns: list[Turn], lease_seconds: float) -> ingest_qu
     """What a worker that was killed after its claim leaves behind."""
     connection = await prepare_connection(app.memory.connection)
     return await ingest_queue.lease_turns(
-        connection,
-        Scope(app.name, USER),
+        UserGraph(connection, Scope(app.name, USER)),
         "s1",
         turns,
         split=lambda turns: [turns],

@@ -29,6 +29,7 @@ from adk_graph_memory import (
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.graph import writing
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -249,7 +250,7 @@ async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner, expi
     moved = turn("t2", "I live in Braga", revisions_expire_at=expires_at)
     await memory.remember([moved], **owner, session_id="s")
     connection = await prepare_connection(memory.connection)
-    [changed] = await writing.fetch_changed_facts(connection, Scope(**owner))
+    [changed] = await writing.fetch_changed_facts(UserGraph(connection, Scope(**owner)))
     assert (changed["text"], len(changed["revisions"])) == ("I live in Porto", count)
     rows = await connection.run_cypher(
         f"MATCH (:{PREFIX}Fact {{scope: $scope}})-[:HAS_REVISION]->(r) RETURN r.expires_at AS at",
@@ -261,7 +262,7 @@ async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner, expi
         f"MATCH (r:{PREFIX}Revision {{scope: $scope}}) SET r.recorded_at = datetime($at)",
         {"scope": Scope(**owner).key, "at": LONG_AGO},
     )
-    [changed] = await writing.fetch_changed_facts(limited, Scope(**owner))
+    [changed] = await writing.fetch_changed_facts(UserGraph(limited, Scope(**owner)))
     assert len(changed["revisions"]) == (1 if expires_at == FUTURE else 0)
 
 

@@ -31,6 +31,7 @@ from adk_graph_memory.graph.schema import (
     prepare_connection,
 )
 from adk_graph_memory.graph.statements import LABELS, CypherStatements, fill_identifiers, load_cypher_files, name_index
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Settings
 
@@ -498,11 +499,11 @@ async def test_two_label_prefixes_do_not_see_each_other(
     scope = Scope("app", "ada")
     for connection in (await prepare_connection(left), await prepare_connection(right)):
         await sessions.store_session(
-            connection, scope, id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
+            UserGraph(connection, scope), id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
         )
-    await sessions.remove_session(left, scope, id="s", now=2.0)
-    assert await sessions.fetch_session(left, scope, id="s", now=2.0) is None
-    assert await sessions.fetch_session(right, scope, id="s", now=2.0) is not None
+    await sessions.remove_session(UserGraph(left, scope), id="s", now=2.0)
+    assert await sessions.fetch_session(UserGraph(left, scope), id="s", now=2.0) is None
+    assert await sessions.fetch_session(UserGraph(right, scope), id="s", now=2.0) is not None
     assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_schema(other)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adk_graph_memory import errors
 from adk_graph_memory.graph.schema import name_text_index
 from adk_graph_memory.graph.statements import (
     LABELS,
@@ -18,7 +19,10 @@ from adk_graph_memory.graph.statements import (
     name_index,
     parse_blocks,
 )
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Settings
+
+ANA = Scope("home", "ana")
 
 ANALYZERS = ("english", "cjk", "standard-no-stop-words", "standard_no_stop_words", "x", "x_of_y", "x_", "a--b", "a__b")
 INDEX_WORDS = sorted(
@@ -49,7 +53,7 @@ RETURN 1
 
 def test_a_block_is_its_comment_and_its_statement() -> None:
     first, second = parse_blocks(SOURCE)
-    assert (first.name, first.tag) == ("first", None)
+    assert (first.name, first.tags) == ("first", set())
     assert first.text.startswith("// what it returns\nMATCH")
     assert second.text == "// nothing\nRETURN 1"
 
@@ -59,7 +63,12 @@ def test_a_semicolon_at_the_end_is_not_part_of_the_statement() -> None:
 
 
 def test_a_tag_names_the_server_line() -> None:
-    assert parse_blocks(SOURCE)[1].tag == "2026"
+    assert parse_blocks(SOURCE)[1].tags == {"2026"}
+
+
+def test_a_block_may_have_several_tags() -> None:
+    [block] = parse_blocks("// sizes @database @unbounded\n// a row\nRETURN 1\n")
+    assert (block.name, block.tags) == ("sizes", {"database", "unbounded"})
 
 
 def test_a_comment_inside_a_block_starts_no_other() -> None:
@@ -122,7 +131,7 @@ def test_a_block_for_another_line_is_not_there() -> None:
 def test_a_block_of_a_slot_stands_for_one_of_either() -> None:
     source = "// vectors_SLOT @2026\n// a row, or none\nSHOW INDEXES YIELD name WHERE name = '@vector_SLOT'\n"
     blocks = parse_blocks(source)
-    assert [(block.name, block.tag) for block in blocks] == [("vectors_a", "2026"), ("vectors_b", "2026")]
+    assert [(block.name, block.tags) for block in blocks] == [("vectors_a", {"2026"}), ("vectors_b", {"2026"})]
     assert [block.text.rpartition(" = ")[2] for block in blocks] == ["'@vector_a'", "'@vector_b'"]
     for folder in ("cypher", "migrations"):
         assert not any("SLOT" in block.text for found in load_cypher_files(folder).values() for block in found)
@@ -135,16 +144,32 @@ def test_an_unknown_name_is_an_error() -> None:
 
 def test_all_parameters_travel_in_one_map() -> None:
     statements = CypherStatements(Settings(), "2026")
-    text, parameters = statements.bind_parameters("counts", {"scope": "s", "app_name": "a"})
+    text, parameters = statements.bind_parameters("counts", {}, ANA)
     assert "$given.scope" in text and "$scope" not in text
-    assert parameters == {"given": {"scope": "s", "app_name": "a"}}
+    assert parameters == {"given": {"scope": ANA.key, "app_name": "home", "user_id": "ana"}}
     for statement in (*map(statements.__getitem__, statements), *statements.fragments.values()):
         assert set(re.findall(r"\$(\w+)", statement)) <= {"given", "options"}
 
 
 def test_a_parameter_that_is_not_given_is_named() -> None:
-    with pytest.raises(KeyError, match="counts needs scope"):
-        CypherStatements(Settings(), "2026").bind_parameters("counts", {"app_name": "a"})
+    with pytest.raises(KeyError, match="known_memories needs ids"):
+        CypherStatements(Settings(), "2026").bind_parameters("known_memories", {}, ANA)
+
+
+def test_a_statement_about_one_user_runs_for_that_user_alone() -> None:
+    statements = CypherStatements(Settings(), "2026")
+    with pytest.raises(errors.ScopeError, match="counts is about one user"):
+        statements.bind_parameters("counts", {})
+    with pytest.raises(errors.ScopeError, match="counts is about one user"):
+        statements.bind_parameters("counts", {"scope": Scope("home", "bob").key})
+    with pytest.raises(errors.ScopeError, match="counts was given scope, user_id beside its scope"):
+        statements.bind_parameters("counts", {"scope": Scope("home", "bob").key, "user_id": "bob"}, ANA)
+
+
+@pytest.mark.parametrize("name", ["owners", "schema_state"])
+def test_a_statement_about_everybody_does_not_run_for_a_user(name: str) -> None:
+    with pytest.raises(errors.ScopeError, match=f"{name} is not about one user"):
+        CypherStatements(Settings(), "2026").bind_parameters(name, {}, ANA)
 
 
 def test_statements_are_filled_once_for_equal_settings() -> None:

@@ -40,6 +40,7 @@ from adk_graph_memory.graph.sessions import (
     store_event,
     store_session,
 )
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import check_session_id
 from adk_graph_memory.runtime import telemetry
@@ -126,8 +127,9 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         check_session_id(id)
         try:
             record = await store_session(
-                connection,
-                Scope(session_codec.check_id("app_name", app_name), str(user_id)),  # no shared memory has sessions
+                UserGraph(
+                    connection, Scope(session_codec.check_id("app_name", app_name), str(user_id))
+                ),  # no shared memory has sessions
                 id=id,
                 uid=platform_uuid.new_uuid(),
                 now=now,
@@ -148,8 +150,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         """Return the session with merged state and the selected events in append order, or None."""
         config = config or GetSessionConfig()
         record = await fetch_session(
-            await self._connect(app_name),
-            Scope(app_name, user_id),
+            UserGraph(await self._connect(app_name), Scope(app_name, user_id)),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
             recent=config.num_recent_events,
@@ -221,8 +222,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             limit: maximum number of events.
         """
         bodies, seqs = await fetch_events(
-            await self._connect(app_name),
-            Scope(app_name, user_id),
+            UserGraph(await self._connect(app_name), Scope(app_name, user_id)),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
             after_seq=after_seq,
@@ -250,13 +250,13 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         if forget_memory:  # first: what is interrupted here is done again by the next attempt
             from adk_graph_memory.memory.rewriting import Rewriter  # sessions alone load no memory
 
-            await Rewriter(connection).erase_session(scope, id)
-        await remove_session(connection, scope, id=id, now=platform_time.get_time())
+            await Rewriter(UserGraph(connection, scope)).erase_session(id)
+        await remove_session(UserGraph(connection, scope), id=id, now=platform_time.get_time())
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return the user's state, with keys without ``user:``; empty if there is none."""
-        return await fetch_user_state(await self._connect(app_name), Scope(app_name, user_id))
+        return await fetch_user_state(UserGraph(await self._connect(app_name), Scope(app_name, user_id)))
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -297,8 +297,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         async with connection.locks.hold_lock((session.app_name, session.user_id, session.id)):
             uid, revision = session_codec.get_revision_marker(session)
             result = await store_event(
-                connection,
-                Scope(session.app_name, session.user_id),
+                UserGraph(connection, Scope(session.app_name, session.user_id)),
                 session_id=session.id,
                 event=session_codec.encode_event(event),
                 uid=uid,
@@ -323,7 +322,9 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             SessionNotFoundError: the session does not exist.
         """
         scope, now = Scope(session.app_name, session.user_id), platform_time.get_time()
-        result = await mark_session_closed(await self._connect(session.app_name), scope, id=session.id, now=now)
+        result = await mark_session_closed(
+            UserGraph(await self._connect(session.app_name), scope), id=session.id, now=now
+        )
         if result is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for callback in self.on_close_session:

@@ -37,6 +37,7 @@ from adk_graph_memory.cli.lazy_modules import (
     speakers,
 )
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import format_short_date
 from adk_graph_memory.language.text import format_count, join_lines, shorten_text
 from adk_graph_memory.records.facts import AsOf
@@ -132,7 +133,9 @@ async def facts(
         )
         page = await collect_page(listing, app_name, user_id)
         if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
-            meant = await graph_listings.find_entity(connection, Scope(**whose), about, now=datetime.now(UTC))
+            meant = await graph_listings.find_entity(
+                UserGraph(connection, Scope(**whose)), about, now=datetime.now(UTC)
+            )
             listing = listings.Listings(connection).facts(
                 app_name=app_name, user_id=user_id, about=meant.key, past=past, limit=limit
             )
@@ -288,10 +291,10 @@ async def forget(
     async with adk_graph_memory.GraphMemory() as memory:
         connection = await schema.prepare_connection(memory.connection)
         if session_id:
-            count = await erasing.count_session_memories(connection, scope, session_id)
+            count = await erasing.count_session_memories(UserGraph(connection, scope), session_id)
         else:
             known_ids = [*(ids or ()), *map(fact_rules.make_statement_id, ids or ())]
-            count = await erasing.count_known_memories(connection, scope, known_ids)
+            count = await erasing.count_known_memories(UserGraph(connection, scope), known_ids)
         if not count:
             await _check_target(app_name, user_id, session_id, ids)
         else:

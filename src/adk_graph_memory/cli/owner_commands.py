@@ -26,6 +26,7 @@ from adk_graph_memory.cli.application import (
 from adk_graph_memory.cli.lazy_modules import connections, erasing, listings, schema
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.text import format_count, join_lines
 from adk_graph_memory.records.scopes import Scope
 
@@ -337,7 +338,7 @@ async def forget_user(
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         connection, scope = await schema.prepare_connection(memory.connection), Scope(app_name, user_id)
-        counts = await erasing.count_user(connection, scope)
+        counts = await erasing.count_user(UserGraph(connection, scope))
         if not any(counts.values()):
             await check_owner(app_name, user_id)
         what = [format_count(counts["turns"], "turn"), format_count(counts["facts"], "fact")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.statements import make_scope_parameters
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 
 
@@ -21,7 +21,7 @@ class ArtifactName:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {**make_scope_parameters(self.scope), "session_id": self.session_id, "name": self.name}
+        return {"session_id": self.session_id, "name": self.name}
 
 
 class ContentKey(NamedTuple):
@@ -55,14 +55,14 @@ async def store_version(connection: Connection, name: ArtifactName, version: Map
         [row] = await transaction.run_statement("save_artifact", name.parameters, version=dict(version))
         return int(row["version"])
 
-    return await connection.transact(work)
+    return await UserGraph(connection, name.scope).transact(work)
 
 
 async def fetch_version(
     connection: Connection, name: ArtifactName, version: int | None, *, with_content: bool
 ) -> StoredVersion | None:
     """Fetch a version by number, or the latest if ``version`` is None; None if there is none."""
-    rows = await connection.run_statement(
+    rows = await UserGraph(connection, name.scope).run_statement(
         "artifact_version", name.parameters, version=version, with_content=with_content
     )
     return StoredVersion(**rows[0]["version"]) if rows else None
@@ -70,28 +70,28 @@ async def fetch_version(
 
 async def fetch_versions(connection: Connection, name: ArtifactName) -> list[StoredVersion]:
     """Fetch all versions without their content, oldest first."""
-    rows = await connection.run_statement("artifact_versions", name.parameters)
+    rows = await UserGraph(connection, name.scope).run_statement("artifact_versions", name.parameters)
     return [StoredVersion(**row["version"]) for row in rows]
 
 
-async def fetch_artifact_names(connection: Connection, scope: Scope, session_id: str) -> list[ArtifactName]:
+async def fetch_artifact_names(graph: UserGraph, session_id: str) -> list[ArtifactName]:
     """List the user's own artifacts and those of the session, if there is one."""
-    rows = await connection.run_statement("artifact_names", make_scope_parameters(scope), session_id=session_id)
-    return [ArtifactName(scope, row["session_id"], row["name"]) for row in rows]
+    rows = await graph.run_statement("artifact_names", session_id=session_id)
+    return [ArtifactName(graph.scope, row["session_id"], row["name"]) for row in rows]
 
 
-async def fetch_user_artifacts(connection: Connection, scope: Scope) -> list[ArtifactName]:
+async def fetch_user_artifacts(graph: UserGraph) -> list[ArtifactName]:
     """List all that the user has artifacts or versions of, expired ones too."""
-    rows = await connection.run_statement("user_artifacts", scope=scope.key)
-    return [ArtifactName(scope, row["session_id"], row["name"]) for row in rows]
+    rows = await graph.run_statement("user_artifacts")
+    return [ArtifactName(graph.scope, row["session_id"], row["name"]) for row in rows]
 
 
-async def fetch_latest_versions(
-    connection: Connection, scope: Scope, session_id: str | None
-) -> list[tuple[ArtifactName, StoredVersion]]:
+async def fetch_latest_versions(graph: UserGraph, session_id: str | None) -> list[tuple[ArtifactName, StoredVersion]]:
     """Fetch the latest version of each artifact: the user's own and one session's, or with None every session's."""
-    rows = await connection.run_statement("latest_artifact_versions", scope=scope.key, session_id=session_id)
-    return [(ArtifactName(scope, row["session_id"], row["name"]), StoredVersion(**row["version"])) for row in rows]
+    rows = await graph.run_statement("latest_artifact_versions", session_id=session_id)
+    return [
+        (ArtifactName(graph.scope, row["session_id"], row["name"]), StoredVersion(**row["version"])) for row in rows
+    ]
 
 
 async def delete_versions(connection: Connection, name: ArtifactName) -> list[tuple[ContentKey, str]]:
@@ -100,7 +100,7 @@ async def delete_versions(connection: Connection, name: ArtifactName) -> list[tu
     Returns:
         The content that no version has any more, each with the URL of its blob store.
     """
-    rows = await connection.run_statement("delete_artifact", name.parameters)
+    rows = await UserGraph(connection, name.scope).run_statement("delete_artifact", name.parameters)
     return [(ContentKey(name.scope.key, row["id"]), row["store"]) for row in rows]
 
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from neo4j import Record
 
 from adk_graph_memory.graph import erasing, fact_rows, lucene
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, read_known_entity
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records.facts import STATES_PREDICATE, Candidates, FactLink, KnownEntity, Proposition
-from adk_graph_memory.records.scopes import Scope
 
 MAX_PREDICATE_FACTS = 200
 """Facts of one subject and predicate that a new fact is compared with, latest first."""
@@ -57,8 +57,7 @@ class CandidateQuery(Protocol):
 
 
 async def fetch_candidates(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     window: Lease,
     query: CandidateQuery,
     batch: EmbeddingBatch,
@@ -68,15 +67,14 @@ async def fetch_candidates(
     """Fetch what an extraction may be about, and the user's count of writes at that time.
 
     Args:
-        connection: a prepared connection.
-        scope: whose memory it is.
+        graph: the user's graph.
         window: the window that was read.
         query: what the extraction names and says.
         batch: embeddings of the extraction's texts.
         is_judged: whether a judge decides what rules cannot. If so, facts about the same two entities and facts of
             similar meaning are candidates too.
     """
-    keys, queries, tombstones = await asyncio.to_thread(_make_lookup_keys, connection, scope, window, query)
+    keys, queries, tombstones = await asyncio.to_thread(_make_lookup_keys, graph, window, query)
     vector_property = batch.slot.vector_property if batch.slot else None
 
     def make_parameters(entities: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
@@ -86,7 +84,7 @@ async def fetch_candidates(
 
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
         [entity_row] = await transaction.run_statement(
-            "entities_by_name", scope=scope.key, keys=keys, queries=queries, namesakes=MAX_NAMESAKES
+            "entities_by_name", keys=keys, queries=queries, namesakes=MAX_NAMESAKES
         )
         entities = _drop_merged([*window.known_entities, *map(read_known_entity, entity_row["entities"])])
         parameters, chunks = await asyncio.to_thread(make_parameters, entities)
@@ -94,29 +92,27 @@ async def fetch_candidates(
             row
             for chunk in chunks
             for row in await transaction.run_statement(
-                "near_facts", _SIMILARITY_PARAMETERS, scope=scope.key, slot=vector_property, rows=chunk
+                "near_facts", _SIMILARITY_PARAMETERS, slot=vector_property, rows=chunk
             )
         ]
         similar_ids = sorted({row["fact"] for row in similar})
         [row] = await transaction.run_statement(
-            "candidate_facts", parameters, scope=scope.key, alike=similar_ids, tombstones=list(tombstones)
+            "candidate_facts", parameters, alike=similar_ids, tombstones=list(tombstones)
         )
-        facts = (
-            await transaction.run_statement("known_facts", scope=scope.key, ids=row["facts"]) if row["facts"] else []
-        )
+        facts = await transaction.run_statement("known_facts", ids=row["facts"]) if row["facts"] else []
         candidates = await asyncio.to_thread(_make_candidates, window, tombstones, entities, row, similar, facts)
         return candidates, entity_row["writes"]
 
-    return await connection.transact(work)
+    return await graph.transact(work)
 
 
 def _make_lookup_keys(
-    connection: Connection, scope: Scope, window: Lease, query: CandidateQuery
+    graph: UserGraph, window: Lease, query: CandidateQuery
 ) -> tuple[Sequence[str], list[str], dict[str, str]]:
     """Entity keys, Lucene queries for entity names, and the turns by tombstone key."""
     memory_ids, fields = window.memory_ids, ("name", "aliases")
     tombstones = {
-        make_tombstone(connection, memory_ids[turn_id]): turn_id
+        make_tombstone(graph.connection, memory_ids[turn_id]): turn_id
         for turn_id in query.turn_ids
         for make_tombstone in (erasing.make_turn_tombstone, erasing.make_fact_tombstone)
     }
@@ -125,7 +121,7 @@ def _make_lookup_keys(
     queries = [
         lucene_query
         for name in names
-        for lucene_query in lucene.make_lucene_queries(scope.key, lucene.extract_terms(name), fields)
+        for lucene_query in lucene.make_lucene_queries(graph.scope.key, lucene.extract_terms(name), fields)
     ]
     return query.entity_keys, queries, tombstones
 

@@ -37,6 +37,7 @@ from adk_graph_memory.graph.driver_errors import (
 from adk_graph_memory.graph.planning import StatementPlanner
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT, CypherStatements
 from adk_graph_memory.language.dates import parse_timezone
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import environment, telemetry
 from adk_graph_memory.runtime.concurrency import Closeable, KeyedLocks
 from adk_graph_memory.runtime.settings import Settings, hide_credentials, load_settings, parse_address
@@ -352,7 +353,13 @@ class Connection(Closeable):
     # -- statements -------------------------------------------------------------------------------------------
 
     async def run_statement(
-        self, name: str, parameters: Parameters | None = None, within: float | None = None, /, **more: Any
+        self,
+        name: str,
+        parameters: Parameters | None = None,
+        within: float | None = None,
+        scope: Scope | None = None,
+        /,
+        **more: Any,
     ) -> list[Record]:
         """Run a named statement in an auto-commit transaction, with retries while the server is unreachable.
 
@@ -362,9 +369,10 @@ class Connection(Closeable):
             name: the statement.
             parameters: its parameters.
             within: seconds to give up after, instead of the setting.
+            scope: whose statement it is; only :class:`UserGraph` says so.
             more: further parameters.
         """
-        text, bound = self.statements.bind_parameters(name, {**(parameters or {}), **more})
+        text, bound = self.statements.bind_parameters(name, {**(parameters or {}), **more}, scope)
         seconds = None if self.statements.is_unbounded(name) else within or self._timeout
         return await self._run_text(text, bound, name, seconds)
 
@@ -395,12 +403,15 @@ class Connection(Closeable):
         with telemetry.trace_statement(name, self.telemetry_attributes):
             return await self._run_with_retry(run_once, seconds)
 
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, is_bounded: bool = True) -> T:
+    async def transact(
+        self, work: Callable[[Transaction], Awaitable[T]], *, is_bounded: bool = True, scope: Scope | None = None
+    ) -> T:
         """Run ``work`` in one transaction; after a deadlock or a lost connection, run all of it again.
 
         Args:
             work: what runs the statements.
             is_bounded: False for work that waits for others, such as a migration.
+            scope: whose statements it runs; only :class:`UserGraph` says so.
         """
         seconds = self._timeout if is_bounded else None
 
@@ -410,7 +421,7 @@ class Connection(Closeable):
                 await session.begin_transaction(timeout=seconds and TRANSACTION_TIMEOUTS * seconds) as transaction,
             ):
                 timer.stop()
-                result = await work(Transaction(transaction, self.statements, self.telemetry_attributes, timer))
+                result = await work(Transaction(transaction, self.statements, self.telemetry_attributes, timer, scope))
                 timer.start()
                 await transaction.commit()
                 return result
@@ -630,13 +641,21 @@ class Transaction:
         statements: CypherStatements,
         attributes: telemetry.Attributes,
         timer: SilenceTimer,
+        scope: Scope | None,
     ) -> None:
         self._transaction, self._statements, self._telemetry_attributes = transaction, statements, attributes
-        self._timer = timer
+        self._timer, self._scope = timer, scope
+
+    @property
+    def scope(self) -> Scope:
+        """Whose statements these are."""
+        if self._scope is None:
+            raise errors.ScopeError(name="a transaction", reason="that no user's graph began names no scope")
+        return self._scope
 
     async def run_statement(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
         """Run a named statement without retries of its own: :meth:`Connection.transact` repeats the whole work."""
-        text, bound = self._statements.bind_parameters(name, {**(parameters or {}), **more})
+        text, bound = self._statements.bind_parameters(name, {**(parameters or {}), **more}, self._scope)
         with telemetry.trace_statement(name, self._telemetry_attributes):
             self._timer.start()
             records = [record async for record in await self._transaction.run(text, bound)]

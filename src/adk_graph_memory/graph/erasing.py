@@ -14,6 +14,7 @@ from adk_graph_memory.graph.artifacts import ContentKey
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.listings import PAGE_SIZE
 from adk_graph_memory.graph.statements import RETENTION, make_retention
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.results import PruneKind, PruneReport, Receipt
 from adk_graph_memory.records.scopes import Scope
@@ -37,7 +38,7 @@ def make_fact_tombstone(connection: Connection, memory_id: str) -> str:
     return digest(connection.tombstone_key, "facts", memory_id)
 
 
-async def find_spent_turns(connection: Connection, scope: Scope, times: Mapping[str, datetime]) -> set[str]:
+async def find_spent_turns(graph: UserGraph, times: Mapping[str, datetime]) -> set[str]:
     """Find those of the turns in which nothing is read any more, given when each is said (now) by memory id.
 
     They were forgotten, or a fact of theirs was; or they were said before, and all that was read in them is over.
@@ -46,43 +47,43 @@ async def find_spent_turns(connection: Connection, scope: Scope, times: Mapping[
         {
             "memory_id": id,
             "timestamp": at.timestamp(),
-            "tombstones": [make_turn_tombstone(connection, id), make_fact_tombstone(connection, id)],
+            "tombstones": [make_turn_tombstone(graph.connection, id), make_fact_tombstone(graph.connection, id)],
         }
         for id, at in times.items()
     ]
-    spent = await connection.run_statement("spent_turns", scope=scope.key, rows=rows)
+    spent = await graph.run_statement("spent_turns", rows=rows)
     return {row["memory_id"] for row in spent}
 
 
 async def erase_events(
-    connection: Connection, transaction: Transaction, scope: Scope, ids: Sequence[str], *, is_final: bool = True
+    graph: UserGraph, transaction: Transaction, ids: Sequence[str], *, is_final: bool = True
 ) -> None:
     """Erase turns from memory within an open transaction, and entomb them if it is final."""
     if is_final:
-        await entomb(transaction, scope, (make_turn_tombstone(connection, id) for id in ids))
-    await transaction.run_rows("erase_events", ids, scope=scope.key)
-    await transaction.run_statement("erase_idle_ingests", scope=scope.key)
-    await transaction.run_statement("know_authors", scope=scope.key)
+        await entomb(transaction, (make_turn_tombstone(graph.connection, id) for id in ids))
+    await transaction.run_rows("erase_events", ids)
+    await transaction.run_statement("erase_idle_ingests")
+    await transaction.run_statement("know_authors")
 
 
-async def erase_statements(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> None:
+async def erase_statements(transaction: Transaction, ids: Sequence[str]) -> None:
     """Erase statements that were added directly, within an open transaction."""
-    await transaction.run_statement("erase_statements", scope=scope.key, ids=list(ids))
+    await transaction.run_statement("erase_statements", ids=list(ids))
 
 
-async def erase_writers(transaction: Transaction, scope: Scope, names: Sequence[str]) -> None:
+async def erase_writers(transaction: Transaction, names: Sequence[str]) -> None:
     """Erase these names of writers from the turns that have them, within an open transaction."""
-    await transaction.run_statement("erase_writers", scope=scope.key, names=list(names))
+    await transaction.run_statement("erase_writers", names=list(names))
 
 
-async def entomb(transaction: Transaction, scope: Scope, keys: Iterable[str]) -> None:
+async def entomb(transaction: Transaction, keys: Iterable[str]) -> None:
     """Keep tombstones within an open transaction."""
-    await transaction.run_rows("entomb", sorted(keys), scope=scope.key)
+    await transaction.run_rows("entomb", sorted(keys))
 
 
-async def count_known_memories(connection: Connection, scope: Scope, ids: Sequence[str]) -> int:
+async def count_known_memories(graph: UserGraph, ids: Sequence[str]) -> int:
     """Count the memories that the user has by these ids."""
-    [row] = await connection.run_statement("known_memories", scope=scope.key, ids=list(ids))
+    [row] = await graph.run_statement("known_memories", ids=list(ids))
     return int(row["known"])
 
 
@@ -95,52 +96,52 @@ async def count_promoted_copies(connection: Connection, app_name: str, fact_ids:
     return int(row["copies"])
 
 
-async def count_session_memories(connection: Connection, scope: Scope, session_id: str) -> int:
+async def count_session_memories(graph: UserGraph, session_id: str) -> int:
     """Count the turns of a session that memory holds, or was asked to."""
-    [row] = await connection.run_statement("session_memories", scope=scope.key, session_id=session_id)
+    [row] = await graph.run_statement("session_memories", session_id=session_id)
     return len(row["ids"])
 
 
-async def count_user(connection: Connection, scope: Scope) -> dict[str, int]:
+async def count_user(graph: UserGraph) -> dict[str, int]:
     """Count what the graph holds of a user: sessions, events, turns, entities, facts, artifacts, tombstones."""
-    [row] = await connection.run_statement("user_counts", scope=scope.key)
+    [row] = await graph.run_statement("user_counts")
     return dict(row)
 
 
-async def erase_user(connection: Connection, scope: Scope, *, with_sessions: bool) -> None:
+async def erase_user(graph: UserGraph, *, with_sessions: bool) -> None:
     """Erase all memory of a user; with sessions also their events, their state and the user.
 
     Up to ``MAX_ERASED_NODES`` it is one transaction. A larger memory goes in several, facts first: if it is
     interrupted, the next call goes on.
     """
     kinds = ["facts", "entities", "turns", *(["events", "sessions", "user"] if with_sessions else [])]
-    is_large = sum((await count_user(connection, scope)).values()) > MAX_ERASED_NODES
+    is_large = sum((await count_user(graph)).values()) > MAX_ERASED_NODES
 
     async def erase_all(transaction: Transaction) -> int:
-        await transaction.run_statement("interrupt_writers", scope=scope.key)
+        await transaction.run_statement("interrupt_writers")
         for kind in kinds:
-            while await _erase_some(transaction, connection, scope, kind):
+            while await _erase_some(transaction, graph, kind):
                 pass
         return 0
 
     for kind in kinds if is_large else ():
-        while await connection.transact(partial(_erase_some, connection=connection, scope=scope, kind=kind)):
+        while await graph.transact(partial(_erase_some, graph=graph, kind=kind)):
             pass
-    await connection.transact(erase_all)
+    await graph.transact(erase_all)
 
 
-async def _erase_some(transaction: Transaction, connection: Connection, scope: Scope, kind: str) -> int:
+async def _erase_some(transaction: Transaction, graph: UserGraph, kind: str) -> int:
     """Erase some nodes of a kind; return how many."""
     if kind == "turns":
-        [row] = await transaction.run_statement("turn_ids", scope=scope.key, limit=ERASED_AT_ONCE)
+        [row] = await transaction.run_statement("turn_ids", limit=ERASED_AT_ONCE)
         if row["ids"]:
-            await erase_events(connection, transaction, scope, row["ids"])
+            await erase_events(graph, transaction, row["ids"])
         return len(row["ids"])
-    [row] = await transaction.run_statement(f"erase_some_{kind}", scope=scope.key, limit=ERASED_AT_ONCE)
+    [row] = await transaction.run_statement(f"erase_some_{kind}", limit=ERASED_AT_ONCE)
     return int(row["nodes"])
 
 
-Forget = Callable[[Scope, Sequence[str]], Awaitable[Receipt]]
+Forget = Callable[[Sequence[str]], Awaitable[Receipt]]
 """Forgets memories of a user by their ids."""
 
 
@@ -201,18 +202,18 @@ async def iterate_expired(connection: Connection, request: PruneRequest) -> Asyn
 
 
 async def prune_user(
-    connection: Connection, scope: Scope, request: PruneRequest, expired: PruneReport, forget: Forget
+    graph: UserGraph, request: PruneRequest, expired: PruneReport, forget: Forget
 ) -> AsyncIterator[PrunedBatch]:
     """Delete what has expired of one user, those kinds that were counted; yield after each transaction.
 
     Each transaction leaves the graph whole, so this may stop after any, and go on at another time. ``forget`` forgets
     memories by id.
     """
-    parameters = {**_make_parameters(connection, request), "scope": scope.key}
+    parameters = _make_parameters(graph.connection, request)
     for kind in request.kinds:
         if getattr(expired, kind):
-            pruner = _prune_memory(connection, scope, parameters, forget) if kind == "memory" else None
-            async for batch in pruner or _PRUNERS[kind](connection, scope, parameters):
+            pruner = _prune_memory(graph, parameters, forget) if kind == "memory" else None
+            async for batch in pruner or _PRUNERS[kind](graph, parameters):
                 yield batch
 
 
@@ -221,12 +222,12 @@ def _make_parameters(connection: Connection, request: PruneRequest) -> dict[str,
     return {RETENTION: retention, "now": retention["now"]}
 
 
-async def _prune_nodes(connection: Connection, name: str, parameters: Mapping[str, Any]) -> AsyncIterator[int]:
+async def _prune_nodes(graph: UserGraph, name: str, parameters: Mapping[str, Any]) -> AsyncIterator[int]:
     """Run a statement that deletes a batch of nodes until there are no more."""
     after, count = "", BATCH_SIZE
     while count == BATCH_SIZE:
         start = time.perf_counter()
-        [row] = await connection.run_statement(name, parameters, after=after, batch=BATCH_SIZE)
+        [row] = await graph.run_statement(name, parameters, after=after, batch=BATCH_SIZE)
         count, after = row["pruned"], row.get("last") or after
         yield count
         await _rest(start)
@@ -236,73 +237,63 @@ async def _rest(start: float) -> None:
     await asyncio.sleep(REST * (time.perf_counter() - start))
 
 
-async def _prune_events(connection: Connection, _: Scope, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
-    async for count in _prune_nodes(connection, "prune_events", parameters):
+async def _prune_events(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
+    async for count in _prune_nodes(graph, "prune_events", parameters):
         yield PrunedBatch(PruneReport(events=count))
 
 
-async def _prune_revisions(
-    connection: Connection, _: Scope, parameters: Mapping[str, Any]
-) -> AsyncIterator[PrunedBatch]:
-    async for count in _prune_nodes(connection, "prune_revisions", parameters):
+async def _prune_revisions(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
+    async for count in _prune_nodes(graph, "prune_revisions", parameters):
         yield PrunedBatch(PruneReport(revisions=count))
 
 
-async def _prune_sessions(
-    connection: Connection, _: Scope, parameters: Mapping[str, Any]
-) -> AsyncIterator[PrunedBatch]:
+async def _prune_sessions(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
     after = ""
     while True:
         start = time.perf_counter()
-        rows = await connection.run_statement("expire_sessions", parameters, after=after, batch=SESSIONS_PER_BATCH)
+        rows = await graph.run_statement("expire_sessions", parameters, after=after, batch=SESSIONS_PER_BATCH)
         if not rows:
             return
         uids, ids = [row["uid"] for row in rows], [row["id"] for row in rows]
-        async for _count in _prune_nodes(connection, "prune_session_events", {**parameters, "uids": uids}):
+        async for _count in _prune_nodes(graph, "prune_session_events", {**parameters, "uids": uids}):
             yield PrunedBatch(PruneReport())
-        [row] = await connection.run_statement("prune_sessions", parameters, ids=ids)
+        [row] = await graph.run_statement("prune_sessions", parameters, ids=ids)
         yield PrunedBatch(PruneReport(sessions=row["pruned"]))
         after = max(ids)
         await _rest(start)
 
 
-async def _prune_memory(
-    connection: Connection, scope: Scope, parameters: Mapping[str, Any], forget: Forget
-) -> AsyncIterator[PrunedBatch]:
+async def _prune_memory(graph: UserGraph, parameters: Mapping[str, Any], forget: Forget) -> AsyncIterator[PrunedBatch]:
     """Forget turns first: facts that only they supported go with them, and need no tombstone of their own."""
     for name in ("expired_turns", "expired_facts"):
         after, ids = "", [""] * FORGOTTEN_AT_ONCE
         while len(ids) == FORGOTTEN_AT_ONCE:
             start = time.perf_counter()
-            [row] = await connection.run_statement(name, parameters, after=after, batch=FORGOTTEN_AT_ONCE)
+            [row] = await graph.run_statement(name, parameters, after=after, batch=FORGOTTEN_AT_ONCE)
             if ids := row["ids"]:
-                receipt = await forget(scope, ids)
+                receipt = await forget(ids)
                 yield PrunedBatch(PruneReport(memory=receipt.events + receipt.facts))
                 after = ids[-1].removeprefix("fact:")
             await _rest(start)
 
 
-async def _prune_artifacts(
-    connection: Connection, scope: Scope, parameters: Mapping[str, Any]
-) -> AsyncIterator[PrunedBatch]:
+async def _prune_artifacts(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
     count = BATCH_SIZE
     while count == BATCH_SIZE:
         start = time.perf_counter()
-        [row] = await connection.run_statement("prune_versions", parameters, batch=BATCH_SIZE)
+        [row] = await graph.run_statement("prune_versions", parameters, batch=BATCH_SIZE)
         count = row["pruned"]
-        contents = tuple((ContentKey(scope.key, content["id"]), content["store"]) for content in row["contents"])
+        contents = tuple((ContentKey(graph.scope.key, content["id"]), content["store"]) for content in row["contents"])
         yield PrunedBatch(PruneReport(artifacts=count), contents)
         await _rest(start)
 
 
-async def _prune_user_state(
-    connection: Connection, _: Scope, parameters: Mapping[str, Any]
-) -> AsyncIterator[PrunedBatch]:
-    [row] = await connection.run_statement("prune_user_state", parameters)
+async def _prune_user_state(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
+    [row] = await graph.run_statement("prune_user_state", parameters)
     yield PrunedBatch(PruneReport(user_state=row["pruned"]))
 
 
-_Pruner = Callable[[Connection, Scope, Mapping[str, Any]], AsyncIterator[PrunedBatch]]
+_Pruner = Callable[[UserGraph, Mapping[str, Any]], AsyncIterator[PrunedBatch]]
 
 
 _PRUNERS: Mapping[PruneKind, _Pruner] = {

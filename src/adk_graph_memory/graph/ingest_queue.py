@@ -15,7 +15,8 @@ from neo4j import Record
 from adk_graph_memory.graph import erasing, fact_rows
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT, make_scope_parameters
+from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import get_utc_offset, restore_datetime
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import KnownEntity
@@ -110,8 +111,7 @@ class ClaimedIngest:
 
 
 async def lease_turns(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     session_id: str,
     turns: Sequence[Turn],
     *,
@@ -127,8 +127,7 @@ async def lease_turns(
     """Store the request with its turns, and lease the unread ones to this worker.
 
     Args:
-        connection: a prepared connection.
-        scope: whose memory it is.
+        graph: the user's graph.
         session_id: the turns' session.
         turns: the turns, at least one, each once.
         split: splits the unread turns into windows; each becomes an Ingest node.
@@ -141,10 +140,14 @@ async def lease_turns(
         pending_reason: if set, the windows stay pending for this reason instead of being leased.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
-    requests = await asyncio.to_thread(_make_request_rows, connection, turns, session_id)
+    requests = await asyncio.to_thread(_make_request_rows, graph.connection, turns, session_id)
 
     async def work(transaction: Transaction) -> LeasedWindows:
-        given = {**make_scope_parameters(scope), "offset": get_utc_offset(turns[-1].at), "now": now, "lease": lease}
+        given = {
+            "offset": get_utc_offset(turns[-1].at),
+            "now": now,
+            "lease": lease,
+        }
         rows = list[Record]()
         for start in range(0, len(requests), ROWS_PER_STATEMENT):
             part = requests[start : start + ROWS_PER_STATEMENT]
@@ -159,12 +162,11 @@ async def lease_turns(
             windows, turn_rows = await asyncio.to_thread(_make_windows, split, unread_turns, lease, session_id)
             place = {"session_id": session_id, "uid": first["uid"], "foreign_uid": foreign_uid}
             if len(unread_turns) > ROWS_PER_STATEMENT:
-                await transaction.run_rows("store_turns", list(chain(*turn_rows)), scope=scope.key, **place)
+                await transaction.run_rows("store_turns", list(chain(*turn_rows)), **place)
                 turn_rows = [[]] * len(windows)
             [row] = await transaction.run_statement(
                 "claim_turns",
                 {"now": now, "lease_until": now + lease_seconds, **place},
-                scope=scope.key,
                 last_seq=first["last_seq"],
                 windows=[_make_window_row(*pair) for pair in zip(windows, turn_rows, strict=True)],
                 topics=list(topics),
@@ -177,23 +179,23 @@ async def lease_turns(
             )
             windows = [replace(window, edited_turn_ids=edited, live_slot_name=first["live"]) for window in windows]
             leased_windows = replace(leased_windows, windows=_add_context(windows, row))
-        await _annotate_turns(transaction, scope, session_id, turns, metadata)
+        await _annotate_turns(transaction, session_id, turns, metadata)
         return leased_windows
 
-    return await connection.transact(work)
+    return await graph.transact(work)
 
 
 async def _annotate_turns(
-    transaction: Transaction, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: JsonMapDelta
+    transaction: Transaction, session_id: str, turns: Sequence[Turn], metadata: JsonMapDelta
 ) -> None:
     """Merge metadata into the turns, and date those that expire; turns that were read before get both too."""
     if metadata.keys:
         merge = {"ids": [turn.make_memory_id(session_id) for turn in turns], "metadata": metadata.to_parameter()}
-        await transaction.run_statement("merge_metadata", merge, scope=scope.key)
+        await transaction.run_statement("merge_metadata", merge)
     # Evidence that is given again without an expiry is to stay from now on.
     dated_turns = [turn for turn in turns if turn.expires_at or turn.revisions_expire_at or is_evidence(session_id)]
     if rows := [_make_expiry_row(turn, session_id) for turn in dated_turns]:
-        await transaction.run_rows("date_turns", rows, scope=scope.key)
+        await transaction.run_rows("date_turns", rows)
 
 
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
@@ -215,12 +217,10 @@ def _number_turns(turns: Sequence[Turn], unread: Mapping[str, Record], session_i
     return [replace(turn, seq=seqs.get(turn.id) or unread[turn.id]["seq"], session_id=session_id) for turn in turns]
 
 
-async def release_lease(
-    connection: Connection, scope: Scope, lease: str, reason: str, ingest: str | None = None
-) -> None:
+async def release_lease(graph: UserGraph, lease: str, reason: str, ingest: str | None = None) -> None:
     """End a lease (or its window ``ingest``) unfinished: the windows are pending again, with the reason."""
     reason = reason.encode("utf-8", "replace").decode()
-    await connection.run_statement("fail_ingest", scope=scope.key, lease=lease, reason=reason, ingest=ingest)
+    await graph.run_statement("fail_ingest", lease=lease, reason=reason, ingest=ingest)
 
 
 async def fetch_pending_ingests(
@@ -237,7 +237,8 @@ async def fetch_pending_ingests(
     """
     filters = {"before": before, "max_attempts": max_attempts, "now": time.time()}
     if app_name is not None and user_id is not None:
-        rows = await connection.run_statement("pending_ingests_of_user", filters, scope=Scope(app_name, user_id).key)
+        graph = UserGraph(connection, Scope(app_name, user_id))
+        rows = await graph.run_statement("pending_ingests_of_user", filters)
     else:
         rows = await connection.run_statement("pending_ingests", filters, app_name=app_name, user_id=user_id)
     return [
@@ -280,7 +281,7 @@ async def fetch_ingest_reports(
     """List finished requests of one app or user, or of all: app_name, user_id, day, extractor, report (JSON)."""
     if app_name is not None and user_id is not None:
         owner = {"app_name": app_name, "user_id": user_id}
-        rows = await connection.run_statement("ingest_reports_of_user", scope=Scope(app_name, user_id).key)
+        rows = await UserGraph(connection, Scope(**owner)).run_statement("ingest_reports_of_user")
         return [{**owner, **row} for row in rows]
     rows = await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)
     return [dict(row) for row in rows]

@@ -9,7 +9,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows, json_map
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.records.inspection import (
     FactQuote,
@@ -25,7 +25,7 @@ from adk_graph_memory.records.inspection import (
     SessionSummary,
 )
 from adk_graph_memory.records.results import Recollection, StoredEntity, StoredFact, choose_display_name
-from adk_graph_memory.records.scopes import OWNER_NAME, Scope
+from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import make_memory_id
 
 MOST_AROUND = 50
@@ -48,37 +48,34 @@ LINKS = 200
 """Facts between these that a picture shows."""
 
 
-async def fetch_fact(connection: Connection, scope: Scope, id: str) -> InspectedFact:
+async def fetch_fact(graph: UserGraph, id: str) -> InspectedFact:
     """Read a fact with its words, its history and the facts next to it, in two statements.
 
     Raises:
         errors.NotFound: this user has no such fact.
     """
-    facts = await fetch_facts(connection, scope, [id])
+    facts = await fetch_facts(graph, [id])
     if not facts:
         raise errors.NotFound(what=f"fact {id!r} of this user", where="what a search returns")
     return facts[0]
 
 
-async def fetch_facts(connection: Connection, scope: Scope, ids: Sequence[str]) -> list[InspectedFact]:
+async def fetch_facts(graph: UserGraph, ids: Sequence[str]) -> list[InspectedFact]:
     """Read several facts, at most 250, in the same two statements; those that are not there are left out."""
     now = datetime.now(UTC)
-    rows = await connection.run_statement("inspected_facts", scope=scope.key, ids=list(ids), now=now, most=MOST_AROUND)
+    rows = await graph.run_statement("inspected_facts", ids=list(ids), now=now, most=MOST_AROUND)
     said_ids = sorted({id for row in rows for id in row["turn_ids"]})
     turns: dict[str, list[InspectedTurn]] = {}
-    for row in await connection.run_statement("turns_around", scope=scope.key, ids=said_ids, around=TURNS_AROUND):
+    for row in await graph.run_statement("turns_around", ids=said_ids, around=TURNS_AROUND):
         turns.setdefault(row["id"], []).append(_read_turn(row["turn"]))
     return [_read_inspected_fact(row, turns, now) for row in rows]
 
 
-async def fetch_entity(
-    connection: Connection, scope: Scope, key: str, *, skip: int = 0, limit: int = FACTS_PER_PAGE
-) -> InspectedEntity:
+async def fetch_entity(graph: UserGraph, key: str, *, skip: int = 0, limit: int = FACTS_PER_PAGE) -> InspectedEntity:
     """Read an entity, or the one that it was merged into, with a page of its facts and its neighbours.
 
     Args:
-        connection: a prepared connection.
-        scope: whose memory it is.
+        graph: the user's graph.
         key: the entity's key.
         skip: how many of its facts, newest first, stand on earlier pages.
         limit: the maximum number of its facts.
@@ -87,7 +84,7 @@ async def fetch_entity(
         errors.NotFound: this user has no such entity.
     """
     now = datetime.now(UTC)
-    rows = await connection.run_statement("inspected_entity", scope=scope.key, key=key, now=now)
+    rows = await graph.run_statement("inspected_entity", key=key, now=now)
     if not rows:
         raise errors.NotFound(
             what=f"person or thing {key!r} in this user's memory", where="the list of people and things"
@@ -95,11 +92,11 @@ async def fetch_entity(
     [row] = rows
     entity = fact_rows.read_stored_entity(row)
     page = {"key": entity.key, "skip": skip, "limit": limit, "now": now}
-    facts = [_read_fact(fact, now) for fact in await connection.run_statement("facts_about", page, scope=scope.key)]
+    facts = [_read_fact(fact, now) for fact in await graph.run_statement("facts_about", page)]
     keys = [entity.key, *_choose_neighbours(facts, entity.key)]
     links = {"keys": keys, "limit": LINKS, "now": now}
-    linked = [_read_fact(fact, now) for fact in await connection.run_statement("facts_between", links, scope=scope.key)]
-    others = await connection.run_statement("entities_by_key", scope=scope.key, keys=keys[1:], now=now)
+    linked = [_read_fact(fact, now) for fact in await graph.run_statement("facts_between", links)]
+    others = await graph.run_statement("entities_by_key", keys=keys[1:], now=now)
     return InspectedEntity(
         entity=entity,
         names=tuple(
@@ -119,24 +116,19 @@ async def fetch_entity(
     )
 
 
-async def find_owner_name(connection: Connection, scope: Scope, key: str) -> str:
+async def find_owner_name(graph: UserGraph, key: str) -> str:
     """Find what a page calls the owner of a memory, given their entity's key: ``user`` as long as no name is known."""
-    rows = await connection.run_statement("names_of_entity", scope=scope.key, key=key)
+    rows = await graph.run_statement("names_of_entity", key=key)
     return next((choose_display_name(row["name"], row["aliases"]) for row in rows), OWNER_NAME)
 
 
-async def fetch_entities(
-    connection: Connection, scope: Scope, *, text: str | None = None, skip: int = 0, limit: int
-) -> list[StoredEntity]:
+async def fetch_entities(graph: UserGraph, *, text: str | None = None, skip: int = 0, limit: int) -> list[StoredEntity]:
     """List the entities with a name that contains ``text``, or all, those with most facts that hold first."""
     page = {"text": text or None, "skip": skip, "limit": limit, "now": datetime.now(UTC)}
-    return [
-        fact_rows.read_stored_entity(row)
-        for row in await connection.run_statement("entities_named", page, scope=scope.key)
-    ]
+    return [fact_rows.read_stored_entity(row) for row in await graph.run_statement("entities_named", page)]
 
 
-async def fetch_sessions(connection: Connection, scope: Scope, *, skip: int = 0, limit: int) -> list[SessionSummary]:
+async def fetch_sessions(graph: UserGraph, *, skip: int = 0, limit: int) -> list[SessionSummary]:
     """List the sessions of the user, and those that memory alone still knows, the latest first."""
     page = {"skip": skip, "limit": limit, "now": datetime.now(UTC).timestamp()}
     return [
@@ -148,13 +140,12 @@ async def fetch_sessions(connection: Connection, scope: Scope, *, skip: int = 0,
             datetime.fromtimestamp(row["last_time"], UTC),
             tuple(row["uids"]),
         )
-        for row in await connection.run_statement("session_summaries", page, scope=scope.key)
+        for row in await graph.run_statement("session_summaries", page)
     ]
 
 
 async def fetch_session_turns(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     session_id: str,
     *,
     skip: int = 0,
@@ -164,8 +155,7 @@ async def fetch_session_turns(
     """List the turns of a session that say something, with the facts that rest on each; of no session none.
 
     Args:
-        connection: a prepared connection.
-        scope: whose session it is.
+        graph: the user's graph.
         session_id: the session.
         skip: how many turns stand on earlier pages.
         limit: the maximum number of turns.
@@ -173,25 +163,23 @@ async def fetch_session_turns(
     """
     now = datetime.now(UTC).timestamp()
     page = {"session_id": session_id, "skip": skip, "limit": limit, "uids": uids, "now": now}
-    rows = await connection.run_statement("session_turns", page, scope=scope.key)
+    rows = await graph.run_statement("session_turns", page)
     return [_read_turn(row["turn"], row["facts"]) for row in rows]
 
 
-async def find_turn_place(connection: Connection, scope: Scope, session_id: str, turn_id: str) -> int:
+async def find_turn_place(graph: UserGraph, session_id: str, turn_id: str) -> int:
     """Count the turns of a session before one of them; 0 if it has no such turn."""
     ids = {"session_id": session_id, "turn_id": turn_id, "memory_id": make_memory_id(session_id, turn_id)}
-    rows = await connection.run_statement("turn_place", ids, scope=scope.key)
+    rows = await graph.run_statement("turn_place", ids)
     return rows[0]["place"] if rows else 0
 
 
-async def fetch_paths(
-    connection: Connection, scope: Scope, memories: Iterable[Recollection]
-) -> dict[tuple[str, str], MemoryPath]:
+async def fetch_paths(graph: UserGraph, memories: Iterable[Recollection]) -> dict[tuple[str, str], MemoryPath]:
     """Read what each memory has in common with those that led to it, by the ids of both."""
     pairs = {(memory.id, share.through) for memory in memories for share in memory.shares if share.through}
     if not pairs:
         return {}
-    rows = await connection.run_statement("shared_entities", scope=scope.key, pairs=sorted(map(list, pairs)))
+    rows = await graph.run_statement("shared_entities", pairs=sorted(map(list, pairs)))
     return {tuple(row["pair"]): _read_path(row) for row in rows}
 
 

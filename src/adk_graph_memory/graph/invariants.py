@@ -11,10 +11,10 @@ from typing import cast
 from adk_graph_memory import errors
 from adk_graph_memory.graph import schema
 from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_index_states, fetch_schema_state
 from adk_graph_memory.records.readings import is_readable
 from adk_graph_memory.records.reports import Invariant
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Passage
 
 MENDED_FIRST: tuple[Invariant, ...] = (
@@ -64,18 +64,18 @@ class UnembeddedNode:
     is_name: bool
 
 
-async def count_broken_invariants(connection: Connection, scope: Scope) -> InvariantCounts:
+async def count_broken_invariants(graph: UserGraph) -> InvariantCounts:
     """Count for a user, and again if anything is broken: what somebody is just writing may look so."""
-    counts = await _count_once(connection, scope)
+    counts = await _count_once(graph)
     if counts.broken:
-        again = await _count_once(connection, scope)
+        again = await _count_once(graph)
         broken = {kind: min(counts.broken[kind], again.broken[kind]) for kind in counts.broken if kind in again.broken}
         return InvariantCounts(again.facts, again.unembedded, broken)
     return counts
 
 
-async def _count_once(connection: Connection, scope: Scope) -> InvariantCounts:
-    [row] = await connection.run_statement("broken_invariants", _make_lease_parameters(connection), scope=scope.key)
+async def _count_once(graph: UserGraph) -> InvariantCounts:
+    [row] = await graph.run_statement("broken_invariants", _make_lease_parameters(graph.connection))
     return InvariantCounts(row["facts"], row["unembedded"], {kind: row[kind] for kind in _USER_INVARIANTS if row[kind]})
 
 
@@ -83,9 +83,9 @@ def _make_lease_parameters(connection: Connection) -> dict[str, float]:
     return {"now": time.time(), "lease": connection.settings.limits.lease}
 
 
-async def find_unreadable_readings(connection: Connection, scope: Scope) -> list[str]:
+async def find_unreadable_readings(graph: UserGraph) -> list[str]:
     """Find the ids of a user's finished requests whose reading cannot be read."""
-    rows = await connection.run_statement("readings", scope=scope.key)
+    rows = await graph.run_statement("readings")
 
     def list_unreadable() -> list[str]:
         return [row["id"] for row in rows if not is_readable(row["reading"])]
@@ -93,32 +93,30 @@ async def find_unreadable_readings(connection: Connection, scope: Scope) -> list
     return await asyncio.to_thread(list_unreadable)
 
 
-async def mend_user(connection: Connection, scope: Scope, kinds: Iterable[Invariant]) -> None:
+async def mend_user(graph: UserGraph, kinds: Iterable[Invariant]) -> None:
     """Mend some invariants of a user, in one transaction."""
-    parameters = {**_make_lease_parameters(connection), "scope": scope.key}
+    parameters = _make_lease_parameters(graph.connection)
 
     async def work(transaction: Transaction) -> None:
-        await transaction.run_statement("begin_mending", scope=scope.key)
+        await transaction.run_statement("begin_mending")
         for kind in kinds:
             await transaction.run_statement(f"mend_{kind}", parameters)
 
-    await connection.transact(work)
+    await graph.transact(work)
 
 
-async def mark_unembedded_memories(connection: Connection, scope: Scope) -> None:
+async def mark_unembedded_memories(graph: UserGraph) -> None:
     """Let the next ingest embed what lacks its vector."""
-    await connection.run_statement("mark_unembedded", scope=scope.key)
+    await graph.run_statement("mark_unembedded")
 
 
-async def fetch_unembedded_nodes(connection: Connection, scope: Scope, limit: int) -> list[UnembeddedNode]:
+async def fetch_unembedded_nodes(graph: UserGraph, limit: int) -> list[UnembeddedNode]:
     """Fetch some of the user's memories and names that lack the vector that searches read."""
-    rows = await connection.run_statement("unembedded_nodes", scope=scope.key, limit=limit)
+    rows = await graph.run_statement("unembedded_nodes", limit=limit)
     return [UnembeddedNode(row["id"], Passage(row["text"], row["before"]), row["is_name"]) for row in rows]
 
 
-async def write_missing_vectors(
-    connection: Connection, scope: Scope, nodes: Sequence[UnembeddedNode], batch: EmbeddingBatch
-) -> int:
+async def write_missing_vectors(graph: UserGraph, nodes: Sequence[UnembeddedNode], batch: EmbeddingBatch) -> int:
     """Write the vectors of these nodes, those that there are; return how many."""
     embedded = [node for node in nodes if node.passage in batch.embeddings]
     columns = {node.id: batch.make_vector_columns(node.passage) for node in embedded}
@@ -127,10 +125,10 @@ async def write_missing_vectors(
 
     async def work(transaction: Transaction) -> None:
         slot = batch.to_parameters()
-        await transaction.run_rows("embed_memories", memories, scope=scope.key, **slot)
-        await transaction.run_rows("embed_names", names, scope=scope.key, **slot)
+        await transaction.run_rows("embed_memories", memories, **slot)
+        await transaction.run_rows("embed_names", names, **slot)
 
-    await connection.transact(work)
+    await graph.transact(work)
     return len(embedded)
 
 

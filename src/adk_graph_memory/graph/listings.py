@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.spelling import choose_named, list_named
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.results import AppSummary, ProfileCandidate, StoredEntity, StoredFact, UserSummary
@@ -54,8 +55,7 @@ async def iterate_pages(
 
 
 async def fetch_facts(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     now: datetime,
     about: Sequence[str] | None = None,
@@ -67,8 +67,7 @@ async def fetch_facts(
     """List the user's facts, newest first.
 
     Args:
-        connection: a prepared connection.
-        scope: whose memory it is.
+        graph: the user's graph.
         now: the time at which facts hold or not.
         about: only facts about the entities with these keys; see :func:`find_named_keys`.
         past: also facts that ended, were retracted or are stale. Past events and plans are listed in any case.
@@ -79,22 +78,20 @@ async def fetch_facts(
     Raises:
         errors.NotFound: ``after`` names no fact of this user.
     """
-    rows = await connection.run_statement(
+    rows = await graph.run_statement(
         "facts",
-        scope=scope.key,
         now=now,
         about=about,
         all=past,
         id=id,
         limit=limit,
-        after=await _fetch_page_start(connection, "fact_place", after, scope=scope.key, id=after),
+        after=await _fetch_page_start(graph, "fact_place", after, id=after),
     )
     return [fact_rows.read_stored_fact(row, now, row["subject"], row["object"]) for row in rows]
 
 
 async def fetch_entities(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     now: datetime,
     type: str | None = None,
@@ -105,8 +102,7 @@ async def fetch_entities(
     """List the user's entities, most facts first; merged entities are listed once.
 
     Args:
-        connection: a prepared connection.
-        scope: whose memory it is.
+        graph: the user's graph.
         now: only facts that hold at this time count.
         type: only entities of this type: ``person``, ``place`` …
         name: only those with this name, alias or key.
@@ -116,16 +112,15 @@ async def fetch_entities(
     Raises:
         errors.NotFound: ``after`` names no entity of this user.
     """
-    parameters = {"scope": scope.key, "now": now}
-    start = await _fetch_page_start(connection, "entity_place", after, key=after, **parameters)
+    start = await _fetch_page_start(graph, "entity_place", after, key=after, now=now)
     names = {"type": _normalize_name(type), "name": _normalize_name(name)}
-    rows = await connection.run_statement("entities", parameters, **names, limit=limit, after=start)
+    rows = await graph.run_statement("entities", now=now, **names, limit=limit, after=start)
     return [fact_rows.read_stored_entity(row) for row in rows]
 
 
-async def find_named_keys(connection: Connection, scope: Scope, name: str) -> list[str]:
+async def find_named_keys(graph: UserGraph, name: str) -> list[str]:
     """Find the keys of the user's entities with this name, alias or key."""
-    [row] = await connection.run_statement("named_entities", scope=scope.key, name=name)
+    [row] = await graph.run_statement("named_entities", name=name)
     return list_named_keys(row["entities"], name)
 
 
@@ -134,16 +129,16 @@ def list_named_keys(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:
     return [entity.key for entity in list_named([_NamedEntity(**row) for row in rows], name)]
 
 
-async def find_entity(connection: Connection, scope: Scope, name: str, *, now: datetime) -> StoredEntity:
+async def find_entity(graph: UserGraph, name: str, *, now: datetime) -> StoredEntity:
     """Find the user's entity of this name, alias or key.
 
     Raises:
         errors.InvalidArgument: several have this name.
         errors.NotFound: none has; the error names the nearest.
     """
-    named = await fetch_entities(connection, scope, now=now, name=name, limit=MAX_NAMESAKES)
+    named = await fetch_entities(graph, now=now, name=name, limit=MAX_NAMESAKES)
     if not named:
-        fetch_page = partial(fetch_entities, connection, scope, now=now)
+        fetch_page = partial(fetch_entities, graph, now=now)
         named = [entity async for entity in iterate_pages(fetch_page, lambda entity: entity.key, None, None)]
     return choose_named(named, _normalize_name(name) or "")
 
@@ -171,9 +166,9 @@ async def iterate_owners(connection: Connection, app_name: str | None, user_id: 
         after = rows[-1]["scope"]
 
 
-async def count_unfinished(connection: Connection, scope: Scope) -> tuple[int, int, int]:
+async def count_unfinished(graph: UserGraph) -> tuple[int, int, int]:
     """Count a user's requests that are not read yet, memories without a vector, and turns that no model could read."""
-    [row] = await connection.run_statement("unfinished_counts", scope=scope.key)
+    [row] = await graph.run_statement("unfinished_counts")
     return row["waiting"], row["unembedded"], row["unread"]
 
 
@@ -182,18 +177,16 @@ async def is_known_owner(connection: Connection, app_name: str | None, user_id: 
     return bool(await connection.run_statement("known_owner", app_name=app_name, user_id=user_id))
 
 
-async def fetch_filling(connection: Connection, scope: Scope) -> tuple[bool, int]:
+async def fetch_filling(graph: UserGraph) -> tuple[bool, int]:
     """Whether anybody's memory of this app holds anything, and how many sessions with events the user has."""
-    rows = await connection.run_statement("filling", scope=scope.key, app_name=scope.app_name)
+    rows = await graph.run_statement("filling")
     return rows[0]["has_memories"], rows[0]["sessions"]
 
 
-async def _fetch_page_start(
-    connection: Connection, name: str, after: str | None, **parameters: Any
-) -> dict[str, Any] | None:
+async def _fetch_page_start(graph: UserGraph, name: str, after: str | None, **parameters: Any) -> dict[str, Any] | None:
     if after is None:
         return None
-    if rows := await connection.run_statement(name, **parameters):
+    if rows := await graph.run_statement(name, **parameters):
         return dict(rows[0])
     raise errors.NotFound(what=f"place {after!r} in this list", where="the last id of the page before")
 
@@ -214,17 +207,13 @@ class ProfileFacts:
     candidates: tuple[ProfileCandidate, ...] = ()
 
 
-async def fetch_profile_facts(
-    connection: Connection, scope: Scope, *, now: datetime, modalities: Collection[str]
-) -> ProfileFacts:
+async def fetch_profile_facts(graph: UserGraph, *, now: datetime, modalities: Collection[str]) -> ProfileFacts:
     """Read the facts that hold at ``now`` and concern the user.
 
     Of more facts of one predicate than a profile could use, those with most support are read, and of these the latest.
     """
-    rows = await connection.run_statement(
+    rows = await graph.run_statement(
         "profile_facts",
-        scope=scope.key,
-        user_id=scope.user_id,
         now=now,
         modalities=sorted(modalities),
         each=MAX_FACTS_OF_PREDICATE,
@@ -238,9 +227,9 @@ async def fetch_profile_facts(
     return ProfileFacts(tuple(row["speakers"]), tuple(one for one in candidates if one.fact.holds))
 
 
-async def fetch_sources(connection: Connection, scope: Scope, ids: Collection[str]) -> dict[str, tuple[Source, ...]]:
+async def fetch_sources(graph: UserGraph, ids: Collection[str]) -> dict[str, tuple[Source, ...]]:
     """Read the sources of facts, by fact id; a fact without sources is told directly, or was forgotten meanwhile."""
-    rows = await connection.run_statement("fact_sources", scope=scope.key, ids=sorted(ids)) if ids else []
+    rows = await graph.run_statement("fact_sources", ids=sorted(ids)) if ids else []
     return {row["id"]: tuple(map(fact_rows.read_source, row["sources"])) for row in rows}
 
 

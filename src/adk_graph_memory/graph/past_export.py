@@ -13,13 +13,12 @@ from neo4j import Record
 from neo4j.time import DateTime
 
 from adk_graph_memory.graph import fact_rows, reviews, snapshots, transfer
-from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, VectorSlot
 from adk_graph_memory.records.memory import RecordedMemory
 from adk_graph_memory.records.portable import NodeKey, NodePlace, PortableEdge, PortableNode
 from adk_graph_memory.records.readings import encode_reading
-from adk_graph_memory.records.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,14 @@ class PastPlaces:
     version_counts: Mapping[NodeKey, int]
 
 
-async def fetch_past_places(connection: Connection, scope: Scope, memory: RecordedMemory) -> PastPlaces:
+async def fetch_past_places(graph: UserGraph, memory: RecordedMemory) -> PastPlaces:
     """Fetch where all events and artifacts of a user are, and choose those that there were.
 
     Nothing says when an event was stored. So it counts from when it was said, or else from when memory had read it,
     with all that its session has before it.
     """
-    rows = await connection.run_statement("exported_event_places", scope=scope.key)
-    versions = await connection.run_statement("exported_version_counts", scope=scope.key, at=memory.at.timestamp())
+    rows = await graph.run_statement("exported_event_places")
+    versions = await graph.run_statement("exported_version_counts", at=memory.at.timestamp())
     counts: dict[NodeKey, int] = {(row["session_id"], row["name"]): row["versions"] for row in versions}
     return await asyncio.to_thread(_choose_places, rows, memory, counts)
 
@@ -276,16 +275,16 @@ _MEMORY_EDGES = frozenset(("READS", "SUPPORTED_BY", "BECAUSE_OF"))
 
 
 async def iterate_past_nodes(
-    connection: Connection, scope: Scope, live: VectorSlot | None, snapshot: MemorySnapshot, memory: RecordedMemory
+    graph: UserGraph, live: VectorSlot | None, snapshot: MemorySnapshot, memory: RecordedMemory
 ) -> AsyncIterator[PortableNode]:
     """Yield the nodes of a user as of then, the user's own first; none if nothing was there of the user.
 
     What the graph has no node of today comes last.
     """
-    places = await fetch_past_places(connection, scope, memory)
+    places = await fetch_past_places(graph, memory)
     past = await asyncio.to_thread(_PastUser, snapshot, memory, places, is_embedded=live is not None)
     owner: PortableNode | None = None
-    async for node in transfer.iterate_nodes(connection, scope, live):
+    async for node in transfer.iterate_nodes(graph, live):
         then = past.restore_node(node)
         if node.place.label == "User":
             owner = then

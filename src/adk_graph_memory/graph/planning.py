@@ -29,7 +29,6 @@ from neo4j import exceptions as driver_errors
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.driver_errors import is_transient
-from adk_graph_memory.graph.statements import make_scope_parameters
 from adk_graph_memory.records.scopes import Scope
 
 if TYPE_CHECKING:
@@ -336,7 +335,7 @@ class _PlanningRun:
     ) -> None:
         self._connection, self._kept_connection, self._previous = connection, kept_connection, previous
         self._list_statements, self._server = list_statements, kept_connection.server
-        self._owner = make_scope_parameters(Scope(f":nobody:{uuid.uuid4()}", ""))
+        self._owner = Scope(f":nobody:{uuid.uuid4()}", "")
         self._plans: set[tuple[object, ...]] | None = None
         """what it adds to, or has added all to; None before it has asked the server, and after it has failed"""
         self.is_ended = False
@@ -422,7 +421,7 @@ class _PlanningRun:
 
     def _run_once(self, driver: neo4j.Driver, statement: PlannedStatement) -> None:
         bind = self._connection.statements.bind_placeholders
-        text, parameters = bind(statement.name, {**self._owner, **statement.parameters})
+        text, parameters = bind(statement.name, statement.parameters, self._owner)
         access = neo4j.READ_ACCESS if statement.occasion == "read" else neo4j.WRITE_ACCESS
         with driver.session(**self._connection.session_options | {"default_access_mode": access}) as session:
             if statement.occasion == "read":
@@ -430,7 +429,7 @@ class _PlanningRun:
                 return
             with session.begin_transaction(timeout=PLANNING_SECONDS) as transaction:
                 if statement.occasion == "later":
-                    transaction.run(*bind("know_user", self._owner)).consume()
+                    transaction.run(*bind("know_user", {}, self._owner)).consume()
                 transaction.run(text, parameters).consume()
                 transaction.rollback()  # the end of the block would commit
 

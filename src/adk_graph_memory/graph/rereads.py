@@ -13,6 +13,7 @@ from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingest_queue import CONTEXT_TURNS, Lease
 from adk_graph_memory.graph.listings import iterate_owners
 from adk_graph_memory.graph.snapshots import MemorySnapshot
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.readings import Reading, encode_reading
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Turn
@@ -71,18 +72,18 @@ async def iterate_outdated_sessions(
     """
     async for scope in iterate_owners(connection, app_name, user_id):
         characters: dict[str, list[int]] = {}
-        for row in await _fetch_rows(connection, scope, None, extractor, since):
+        for row in await _fetch_rows(UserGraph(connection, scope), None, extractor, since):
             characters.setdefault(row["session_id"], []).append(row["characters"])
         for session_id, counts in characters.items():
             yield OutdatedSession(scope, session_id, len(counts), sum(counts))
 
 
 async def fetch_outdated_turns(
-    connection: Connection, scope: Scope, session_id: str, extractor: str | None, since: float | None = None
+    graph: UserGraph, session_id: str, extractor: str | None, since: float | None = None
 ) -> list[OutdatedTurns]:
     """Fetch the turns of a session that :func:`iterate_outdated_sessions` counts, those of the same topics together."""
     groups: dict[tuple[str, ...], list[Record]] = {}
-    for row in await _fetch_rows(connection, scope, session_id, extractor, since):
+    for row in await _fetch_rows(graph, session_id, extractor, since):
         groups.setdefault(tuple(row["topics"]), []).append(row["turn"])
     return [
         OutdatedTurns(
@@ -95,39 +96,36 @@ async def fetch_outdated_turns(
 
 
 async def _fetch_rows(
-    connection: Connection, scope: Scope, session_id: str | None, extractor: str | None, since: float | None
+    graph: UserGraph, session_id: str | None, extractor: str | None, since: float | None
 ) -> list[Record]:
     """Fetch rows of turns to be read again, without those from which a fact was forgotten: nothing is read in them."""
     given = {"session_id": session_id, "extractor": extractor, "since": since}
-    rows = await connection.run_statement("outdated_turns", given, scope=scope.key)
-    keys = [erasing.make_fact_tombstone(connection, row["memory_id"]) for row in rows]
-    graves = await connection.run_statement("tombstones", scope=scope.key, keys=keys) if keys else []
+    rows = await graph.run_statement("outdated_turns", given)
+    keys = [erasing.make_fact_tombstone(graph.connection, row["memory_id"]) for row in rows]
+    graves = await graph.run_statement("tombstones", keys=keys) if keys else []
     refused_keys = {grave["key"] for grave in graves}
     return [row for row, key in zip(rows, keys, strict=True) if key not in refused_keys]
 
 
-async def fetch_contexts(connection: Connection, scope: Scope, windows: Sequence[Lease]) -> dict[str, tuple[Turn, ...]]:
+async def fetch_contexts(graph: UserGraph, windows: Sequence[Lease]) -> dict[str, tuple[Turn, ...]]:
     """Fetch the turns before each window, by the window's ingest."""
     firsts = [{"ingest": window.ingest_id, "first": window.memory_ids[window.turns[0].id]} for window in windows]
-    rows = await connection.run_statement("contexts", scope=scope.key, windows=firsts, context=CONTEXT_TURNS)
+    rows = await graph.run_statement("contexts", windows=firsts, context=CONTEXT_TURNS)
     return {row["ingest"]: tuple(map(ingest_queue.read_turn, row["turns"])) for row in rows}
 
 
-async def are_turns_as_read(transaction: Transaction, scope: Scope, rereading: Rereading) -> bool:
+async def are_turns_as_read(transaction: Transaction, rereading: Rereading) -> bool:
     """Whether nobody has edited, forgotten or claimed any of the turns meanwhile; the user has to be locked."""
     rows = [{"memory_id": turn["memory_id"], "ingest": turn["ingest"]} for turn in rereading.turns]
-    [row] = await transaction.run_statement("turns_as_read", scope=scope.key, turns=rows)
+    [row] = await transaction.run_statement("turns_as_read", turns=rows)
     return bool(row["turns"] == len(rows))
 
 
-async def write_rereading(
-    transaction: Transaction, scope: Scope, snapshot: MemorySnapshot, rereading: Rereading
-) -> None:
+async def write_rereading(transaction: Transaction, snapshot: MemorySnapshot, rereading: Rereading) -> None:
     """Store what was read again, within a transaction that began a rewrite; what was read before stays for history."""
     reading = rereading.reading
     await transaction.run_statement(
         "write_rereading",
-        scope=scope.key,
         id=reading.id,
         session_id=reading.session_id,
         at=reading.at,
@@ -140,4 +138,4 @@ async def write_rereading(
         held=len(reading.held) or None,
         turns=list(rereading.turns),
     )
-    await writing.mark_unread_turns(transaction, scope, reading)
+    await writing.mark_unread_turns(transaction, reading)

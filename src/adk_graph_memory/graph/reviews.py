@@ -8,15 +8,15 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.history import HeldFact, Proposal
 from adk_graph_memory.records.readings import Reading, attribute_words, decode_reading
-from adk_graph_memory.records.scopes import Scope
 
 
-async def fetch_held_facts(connection: Connection, scope: Scope) -> list[HeldFact]:
+async def fetch_held_facts(graph: UserGraph) -> list[HeldFact]:
     """List the facts held of a user, in the order in which they were read."""
-    rows = await connection.run_statement("held_readings", scope=scope.key)
+    rows = await graph.run_statement("held_readings")
     facts = []
     for row in rows:
         authors = {turn["memory_id"]: (turn["author"], turn["origin"]) for turn in row["turns"]}
@@ -57,40 +57,38 @@ PREFIX = "proposal_"
 """What the names of its properties begin with."""
 
 
-async def fetch_proposals(
-    connection: Connection | Transaction, scope: Scope, *, closed: bool = False
-) -> list[Proposal]:
+async def fetch_proposals(graph: UserGraph | Transaction, *, closed: bool = False) -> list[Proposal]:
     """List what agents propose to this user, oldest first; with ``closed`` also what can no longer be done."""
-    rows = await connection.run_statement("proposals", scope=scope.key)
+    rows = await graph.run_statement("proposals")
     return [_read_proposal(row) for row in rows if closed or row["is_open"]]
 
 
-async def fetch_target(connection: Connection, scope: Scope, memory_id: str) -> Mapping[str, Any]:
+async def fetch_target(graph: UserGraph, memory_id: str) -> Mapping[str, Any]:
     """Read what somebody proposes to change.
 
     Raises:
         errors.NotFound: this user's memory holds nothing of this id.
     """
-    rows = await connection.run_statement("proposable_memory", scope=scope.key, memory_id=memory_id)
+    rows = await graph.run_statement("proposable_memory", memory_id=memory_id)
     if not rows:
         raise _make_error(memory_id)
     return rows[0]
 
 
-async def write_proposal(connection: Connection, scope: Scope, proposal: Proposal) -> None:
+async def write_proposal(graph: UserGraph, proposal: Proposal) -> None:
     """Write a proposal in the place of an earlier one about the same memory.
 
     Raises:
         errors.NotFound: this user's memory holds nothing of its id any more.
     """
-    if not await connection.run_statement("write_proposal", asdict(proposal), scope=scope.key):
+    if not await graph.run_statement("write_proposal", asdict(proposal)):
         raise _make_error(proposal.memory_id)
 
 
-async def withdraw_proposals(connection: Connection | Transaction, scope: Scope, ids: Collection[str]) -> None:
+async def withdraw_proposals(graph: UserGraph | Transaction, ids: Collection[str]) -> None:
     """Withdraw proposals; those that are not there are left out."""
     if ids:
-        await connection.run_statement("withdraw_proposals", scope=scope.key, rows=sorted(ids))
+        await graph.run_statement("withdraw_proposals", rows=sorted(ids))
 
 
 def _make_error(memory_id: str) -> errors.NotFound:

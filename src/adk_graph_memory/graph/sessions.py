@@ -13,7 +13,7 @@ from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.append_queue import AppendResult
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.statements import make_scope_parameters
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import make_memory_id
 
@@ -40,8 +40,7 @@ class StoredSession(NamedTuple):
 
 
 async def store_session(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     id: str,
     uid: str,
@@ -60,7 +59,6 @@ async def store_session(
         errors.ConstraintViolated: the user has a session with this id.
     """
     parameters = {
-        **make_scope_parameters(scope),
         "id": id,
         "uid": uid,
         "now": now,
@@ -74,27 +72,26 @@ async def store_session(
     }
     while True:
         try:
-            [row] = await connection.run_statement("create_session", parameters)
+            [row] = await graph.run_statement("create_session", parameters)
         except errors.ConstraintViolated:
-            existing = await connection.run_statement("session_uid", parameters)
+            existing = await graph.run_statement("session_uid", parameters)
             if not existing:  # deleted meanwhile
                 continue
             if existing[0]["uid"] == uid:  # our own: the acknowledgement was lost
-                [row] = await connection.run_statement("session_states", parameters)
+                [row] = await graph.run_statement("session_states", parameters)
             elif existing[0]["expired"]:
-                await remove_session(connection, scope, id=id, now=now, only_expired=True)
+                await remove_session(graph, id=id, now=now, only_expired=True)
                 continue
             else:
                 raise
         app_state, user_state = json_map.parse_json_map(row["app_state"]), json_map.parse_json_map(row["user_state"])
         return StoredSession(
-            id, uid, scope.user_id, 0, now, json_map.parse_json_map(session.members), app_state, user_state
+            id, uid, graph.scope.user_id, 0, now, json_map.parse_json_map(session.members), app_state, user_state
         )
 
 
 async def fetch_session(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     id: str,
     now: float,
@@ -105,9 +102,8 @@ async def fetch_session(
 
     ``after`` keeps events from this time on (inclusive, epoch seconds); ``recent`` keeps the last so many of those.
     """
-    rows = await connection.run_statement(
+    rows = await graph.run_statement(
         "get_session",
-        make_scope_parameters(scope),
         id=id,
         now=now,
         after=float("-inf") if after is None else after,
@@ -120,7 +116,7 @@ async def fetch_session(
     return StoredSession(
         id,
         row["uid"],
-        scope.user_id,
+        graph.scope.user_id,
         row["revision"],
         row["last_update_time"],
         json_map.parse_json_map(row["state"]),
@@ -131,8 +127,7 @@ async def fetch_session(
 
 
 async def fetch_events(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     id: str,
     now: float,
@@ -141,9 +136,8 @@ async def fetch_events(
     limit: int | None = None,
 ) -> tuple[Sequence[str], Sequence[int]]:
     """Fetch bodies and sequence numbers of events behind ``after_seq``, from ``after`` (inclusive) on, oldest first."""
-    rows = await connection.run_statement(
+    rows = await graph.run_statement(
         "list_events",
-        make_scope_parameters(scope),
         id=id,
         now=now,
         after_seq=0 if after_seq is None else after_seq,
@@ -172,17 +166,18 @@ async def fetch_sessions(
     Raises:
         LookupError: ``after`` names no session, or sessions of several users; the message says which.
     """
-    [row] = await connection.run_statement(
-        "list_sessions_of_app" if user_id is None else "list_sessions_of_user",
-        app_name=app_name,
-        scope=None if user_id is None else Scope(app_name, user_id).key,
-        now=now,
-        limit=NO_LIMIT if limit is None else limit,
-        direction=-1 if newest_first else 1,
-        after=None if after is None else await _fetch_position(connection, app_name, user_id, after),
-        include_state=include_state,
-        labels=list(JsonMapDelta.from_values(labels or {}).members),
-    )
+    parameters = {
+        "now": now,
+        "limit": NO_LIMIT if limit is None else limit,
+        "direction": -1 if newest_first else 1,
+        "after": None if after is None else await _fetch_position(connection, app_name, user_id, after),
+        "include_state": include_state,
+        "labels": list(JsonMapDelta.from_values(labels or {}).members),
+    }
+    if user_id is None:
+        [row] = await connection.run_statement("list_sessions_of_app", parameters, app_name=app_name)
+    else:
+        [row] = await UserGraph(connection, Scope(app_name, user_id)).run_statement("list_sessions_of_user", parameters)
     return _read_listed_sessions(row, user_id)
 
 
@@ -221,8 +216,7 @@ async def _fetch_position(connection: Connection, app_name: str, user_id: str | 
 
 
 async def store_event(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     session_id: str,
     event: Mapping[str, Any],
@@ -241,7 +235,9 @@ async def store_event(
     stores no other event in the session meanwhile.
     """
     append = {
-        **make_scope_parameters(scope),
+        "scope": graph.scope.key,
+        "app_name": graph.scope.app_name,
+        "user_id": graph.scope.user_id,
         "session_id": session_id,
         "event": event,
         "uid": uid,
@@ -253,20 +249,17 @@ async def store_event(
         "user": user.to_parameter(),
         "session": session.to_parameter(),
     }
-    return await connection.append_queue.store_append(append)
+    return await graph.connection.append_queue.store_append(append)
 
 
-async def fetch_event_ids(
-    connection: Connection, scope: Scope, *, id: str, now: float
-) -> tuple[str, int, Sequence[str]] | None:
+async def fetch_event_ids(graph: UserGraph, *, id: str, now: float) -> tuple[str, int, Sequence[str]] | None:
     """Fetch a session's uid, its revision, and the ids of its events in order; None if there is no such session."""
-    rows = await connection.run_statement("list_event_ids", make_scope_parameters(scope), id=id, now=now)
+    rows = await graph.run_statement("list_event_ids", id=id, now=now)
     return (rows[0]["uid"], rows[0]["revision"], rows[0]["ids"]) if rows else None
 
 
 async def append_messages(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     session_id: str,
     uid: str,
@@ -280,9 +273,8 @@ async def append_messages(
     Raises:
         errors.SessionClosed: the session was closed.
     """
-    rows = await connection.run_statement(
+    rows = await graph.run_statement(
         "append_messages",
-        make_scope_parameters(scope),
         session_id=session_id,
         uid=uid,
         revision=revision,
@@ -296,26 +288,25 @@ async def append_messages(
     return bool(rows[0]["outcome"] != "stale")
 
 
-async def mark_session_closed(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
+async def mark_session_closed(graph: UserGraph, *, id: str, now: float) -> float | None:
     """Mark a session as closed and return since when it is (epoch seconds); None if there is no such session."""
-    rows = await connection.run_statement("close_session", make_scope_parameters(scope), id=id, now=now)
+    rows = await graph.run_statement("close_session", id=id, now=now)
     return rows[0]["closed_at"] if rows else None
 
 
 async def remove_session(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     *,
     id: str,
     now: float,
     only_expired: bool = False,
 ) -> None:
     """Delete a session (``only_expired``: if it has expired) and its events, but no memories."""
-    parameters = {**make_scope_parameters(scope), "id": id, "now": now, "only_expired": only_expired}
-    await connection.run_statement("delete_session", parameters)
+    parameters = {"id": id, "now": now, "only_expired": only_expired}
+    await graph.run_statement("delete_session", parameters)
 
 
-async def fetch_user_state(connection: Connection, scope: Scope) -> dict[str, Any]:
+async def fetch_user_state(graph: UserGraph) -> dict[str, Any]:
     """Fetch the user's state, keys without prefix."""
-    rows: list[Record] = await connection.run_statement("get_user_state", make_scope_parameters(scope))
+    rows: list[Record] = await graph.run_statement("get_user_state")
     return json_map.parse_json_map(rows[0]["user_state"]) if rows else {}

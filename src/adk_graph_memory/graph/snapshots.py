@@ -10,7 +10,8 @@ from typing import Any
 from neo4j import Record
 
 from adk_graph_memory.graph import fact_rows, ingest_queue, writing
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import FactLink, KnownFact, PlannedFact
@@ -31,7 +32,6 @@ from adk_graph_memory.records.readings import (
     encode_reading,
     is_readable,
 )
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import OWNER_SESSION, Passage
 
 
@@ -94,30 +94,30 @@ class MemoryDifference:
         return stored is None or stored.proposition.text != fact.known.proposition.text
 
 
-async def fetch_snapshot(connection: Connection, scope: Scope) -> MemorySnapshot:
+async def fetch_snapshot(graph: UserGraph) -> MemorySnapshot:
     """Fetch all of a user in one transaction, and again if others wrote to them during the first look.
 
     Neo4j reads what is committed: without a second look, a node could be half gone in what was read.
     """
 
     async def read_whole(transaction: Transaction) -> MemorySnapshot:
-        rows = await _read_rows(transaction, scope)
-        [user] = await transaction.run_statement("confirm_snapshot", scope=scope.key)
+        rows = await _read_rows(transaction)
+        [user] = await transaction.run_statement("confirm_snapshot")
         if user["writes"] != rows[0]["writes"]:
-            rows = await _read_rows(transaction, scope)
+            rows = await _read_rows(transaction)
         return await asyncio.to_thread(_read_snapshot, *rows)
 
-    return await connection.transact(read_whole)
+    return await graph.transact(read_whole)
 
 
-async def read_snapshot(transaction: Transaction, scope: Scope) -> MemorySnapshot:
+async def read_snapshot(transaction: Transaction) -> MemorySnapshot:
     """Read all of a user within an open transaction, which has locked them."""
-    return await asyncio.to_thread(_read_snapshot, *await _read_rows(transaction, scope))
+    return await asyncio.to_thread(_read_snapshot, *await _read_rows(transaction))
 
 
-async def read_damaged_snapshot(transaction: Transaction, scope: Scope) -> tuple[MemorySnapshot, list[LostReading]]:
+async def read_damaged_snapshot(transaction: Transaction) -> tuple[MemorySnapshot, list[LostReading]]:
     """Read all of a user, as :func:`read_snapshot`, apart from the readings that cannot be decoded."""
-    words, reading_rows, *rows = await _read_rows(transaction, scope)
+    words, reading_rows, *rows = await _read_rows(transaction)
 
     def part_rows() -> tuple[MemorySnapshot, list[LostReading]]:
         readable, lost = list[Record](), list[LostReading]()
@@ -131,18 +131,16 @@ async def read_damaged_snapshot(transaction: Transaction, scope: Scope) -> tuple
     return await asyncio.to_thread(part_rows)
 
 
-async def _read_rows(
-    transaction: Transaction, scope: Scope
-) -> tuple[Record, Sequence[Record], Sequence[Record], Sequence[Record]]:
-    [words] = await transaction.run_statement("user_words", scope=scope.key)
-    reading_rows = await transaction.run_statement("readings", scope=scope.key)
-    entity_rows = await transaction.run_statement("derived_entities", scope=scope.key)
-    return words, reading_rows, entity_rows, await transaction.run_statement("derived_facts", scope=scope.key)
+async def _read_rows(transaction: Transaction) -> tuple[Record, Sequence[Record], Sequence[Record], Sequence[Record]]:
+    [words] = await transaction.run_statement("user_words")
+    reading_rows = await transaction.run_statement("readings")
+    entity_rows = await transaction.run_statement("derived_entities")
+    return words, reading_rows, entity_rows, await transaction.run_statement("derived_facts")
 
 
-async def lock_user(transaction: Transaction, scope: Scope) -> None:
+async def lock_user(transaction: Transaction) -> None:
     """Let nobody else write to the user until the transaction ends."""
-    await transaction.run_statement("begin_mending", scope=scope.key)
+    await transaction.run_statement("begin_mending")
 
 
 def _read_snapshot(
@@ -267,28 +265,26 @@ def _list_pairs(pairs: set[tuple[str, str]]) -> list[list[str]]:
     return [list(pair) for pair in sorted(pairs)]
 
 
-async def write_difference(
-    transaction: Transaction, scope: Scope, difference: MemoryDifference, batch: EmbeddingBatch
-) -> None:
+async def write_difference(transaction: Transaction, difference: MemoryDifference, batch: EmbeddingBatch) -> None:
     """Erase and write what differs, within an open transaction."""
-    slot, key = batch.to_parameters(), scope.key
-    await transaction.run_rows("erase_facts", difference.erased_facts, scope=key)
-    await transaction.run_rows("erase_vectors", difference.reworded_facts, scope=key)
-    await transaction.run_statement("erase_changes", difference.erased_changes, scope=key)
-    await transaction.run_rows("erase_entities", difference.erased_entities, scope=key)
+    slot = batch.to_parameters()
+    await transaction.run_rows("erase_facts", difference.erased_facts)
+    await transaction.run_rows("erase_vectors", difference.reworded_facts)
+    await transaction.run_statement("erase_changes", difference.erased_changes)
+    await transaction.run_rows("erase_entities", difference.erased_entities)
     entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]
-    await transaction.run_rows("rewrite_entities", entity_rows, scope=key, **slot)
+    await transaction.run_rows("rewrite_entities", entity_rows, **slot)
     rows = [make_fact_row(fact, difference, batch) for fact in difference.facts]
-    await transaction.run_rows("write_facts", rows, scope=key, **slot)
+    await transaction.run_rows("write_facts", rows, **slot)
     rulings = [{"id": f.known.id, **fact_rows.make_ruling_columns(f.known.ruling)} for f in difference.facts]
-    await transaction.run_rows("write_rulings", rulings, scope=key)
-    await transaction.run_rows("rewrite_fact_entities", rows, scope=key)
+    await transaction.run_rows("write_rulings", rulings)
+    await transaction.run_rows("rewrite_fact_entities", rows)
     mention_rows = [
         {"event": turn_id, "key": entity_key, "was": difference.derived.mentions[turn_id, entity_key]}
         for turn_id, entity_key in difference.mentions
     ]
-    await transaction.run_rows("rewrite_mentions", mention_rows, scope=key)
-    await writing.write_changes(transaction, scope, make_change_rows(difference))
+    await transaction.run_rows("rewrite_mentions", mention_rows)
+    await writing.write_changes(transaction, make_change_rows(difference))
 
 
 def make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
@@ -330,11 +326,10 @@ def make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
     }
 
 
-async def write_owner_word(transaction: Transaction, scope: Scope, snapshot: MemorySnapshot, word: OwnerWord) -> None:
+async def write_owner_word(transaction: Transaction, snapshot: MemorySnapshot, word: OwnerWord) -> None:
     """Store what the owner said, within a transaction that began a rewrite."""
     await transaction.run_statement(
         "write_owner_word",
-        scope=scope.key,
         id=word.reading.id,
         session_id=OWNER_SESSION,
         session_uid=f"elsewhere:{digest(OWNER_SESSION)}",
@@ -348,7 +343,6 @@ async def write_owner_word(transaction: Transaction, scope: Scope, snapshot: Mem
 
 async def begin_rewrite(
     transaction: Transaction,
-    scope: Scope,
     snapshot: MemorySnapshot,
     readings: Sequence[Reading],
     undone_ids: Sequence[str] = (),
@@ -357,24 +351,24 @@ async def begin_rewrite(
 
     Turns that the undone ingests had read again count as they were read before.
     """
-    rows = await transaction.run_statement("begin_rewrite", scope=scope.key, writes=snapshot.writes)
+    rows = await transaction.run_statement("begin_rewrite", writes=snapshot.writes)
     if not rows or not rows[0]["is_current"]:
         return False
-    await transaction.run_rows("restore_former_readings", undone_ids, scope=scope.key)
+    await transaction.run_rows("restore_former_readings", undone_ids)
     kept = {reading.id: replace(reading, reread_at={}) for reading in readings}
     changed = {
         reading.id: kept.get(reading.id)
         for reading in snapshot.readings
         if kept.get(reading.id) != replace(reading, reread_at={})
     }
-    await replace_readings(transaction, scope, changed)
+    await replace_readings(transaction, changed)
     return True
 
 
-async def replace_readings(transaction: Transaction, scope: Scope, readings: Mapping[str, Reading | None]) -> None:
+async def replace_readings(transaction: Transaction, readings: Mapping[str, Reading | None]) -> None:
     """Store readings in their requests, within an open transaction; a request of which nothing is left goes."""
     rows = [_make_reading_row(id, reading) for id, reading in readings.items()]
-    await transaction.run_rows("rewrite_readings", rows, scope=scope.key)
+    await transaction.run_rows("rewrite_readings", rows)
 
 
 def _make_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import parse_timezone
 from adk_graph_memory.language.detection import detect_languages
 from adk_graph_memory.records.scopes import Scope
@@ -55,8 +56,8 @@ class SpeakerCache:
         """Find a user's profile in the cache, or else in the graph."""
         entry = self._profiles.get(scope.key)
         if entry is None:
-            [row] = await self._connection.run_statement(
-                "speakers", scope=scope.key, sample=LANGUAGE_SAMPLE_SIZE, readable=LANGUAGE_SAMPLE_CHARACTERS
+            [row] = await UserGraph(self._connection, scope).run_statement(
+                "speakers", sample=LANGUAGE_SAMPLE_SIZE, readable=LANGUAGE_SAMPLE_CHARACTERS
             )
             names = tuple(tuple(names) for names in row["speakers"])
             zone = _choose_zone(row, self._connection.settings.timezone)

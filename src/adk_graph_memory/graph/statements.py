@@ -1,7 +1,9 @@
 """Load Cypher statements from ``.cypher`` files, fill in this deployment's identifiers, and bind what has expired.
 
 A block starts, at the top of a file or after an empty line, with ``// name`` or, for one server line only,
-``// name @2026``; the comment under it says what it returns. ``@Session`` is a label and ``@memory_text`` an index,
+``// name @2026``; the comment under it says what it returns. A block is about one user, whose
+scope it is given, unless it is tagged ``@operator`` (of an app, or of anybody) or ``@database`` (of the whole
+deployment). ``@Session`` is a label and ``@memory_text`` an index,
 named by the settings. A block with ``SLOT`` in its name stands for two, one for each slot of vectors, ``a`` and ``b``.
 ``// include name`` stands for a fragment; ``// include name from row`` takes its parameters from a map of that name.
 
@@ -20,6 +22,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from adk_graph_memory import errors
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Settings
 
@@ -45,6 +48,10 @@ LABELS = frozenset(
     ("App", "User", "Session", "Event", "Memory", "Entity", "Fact", "Revision", "Ingest", "Tombstone")
 ) | {"Artifact", "ArtifactVersion", "Meta", "Migration"}
 """Every label we write."""
+
+
+OPERATOR, DATABASE = "operator", "database"
+"""The tags of blocks that are not about one user: of an app or of anybody, and of the whole deployment."""
 
 
 FRAGMENT = "fragment"
@@ -74,7 +81,7 @@ SLOT_NAMES = "ab"
 _SLOT = "SLOT"
 
 
-_HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+(?:SLOT)?)(?: @([\w.]+))?\n")
+_HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+(?:SLOT)?)((?: @[\w.]+)*)\n")
 
 
 _INCLUDE = re.compile(r"^// include (\w+)(?: from (\w+))?$", re.MULTILINE)
@@ -109,16 +116,24 @@ class CypherBlock:
     """A named block of a ``.cypher`` file."""
 
     name: str
-    tag: str | None
+    tags: frozenset[str]
     text: str
+
+    def belongs_to(self, line: str) -> bool:
+        """Whether a server of this line runs it: it is neither a piece of others nor of another line."""
+        return self.tags <= {line, UNBOUNDED, OPERATOR, DATABASE}
 
 
 def parse_blocks(source: str) -> list[CypherBlock]:
     """Parse the text of a ``.cypher`` file into its blocks, in order."""
     _, *pieces = _HEADER.split(source)
     return [
-        CypherBlock(name.replace(_SLOT, slot), tag, text.strip().removesuffix(";").replace(_SLOT, slot))
-        for name, tag, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+        CypherBlock(
+            name.replace(_SLOT, slot),
+            frozenset(re.findall(r"[\w.]+", tags)),
+            text.strip().removesuffix(";").replace(_SLOT, slot),
+        )
+        for name, tags, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
         for slot in (SLOT_NAMES if _SLOT in name else [_SLOT])
     ]
 
@@ -161,11 +176,6 @@ def name_index(word: str, settings: Settings) -> str:
     return f"adk_{word}_OF_{settings.label_prefix}" if settings.label_prefix else f"adk_{word}"
 
 
-def make_scope_parameters(scope: Scope) -> dict[str, str]:
-    """Parameters of a statement that may have to create the user's node."""
-    return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
-
-
 class CypherStatements:
     """The statements of one deployment and server line (``2026``, ``5.26``): ``statements["append_events"]``."""
 
@@ -175,14 +185,13 @@ class CypherStatements:
         texts = {
             block: _PARAMETER.sub(f"${PARAMETER_MAP}.", fill_identifiers(block.text, settings)) for block in blocks
         }
-        self.fragments = {block.name: text for block, text in texts.items() if block.tag == FRAGMENT}
+        self.fragments = {block.name: text for block, text in texts.items() if FRAGMENT in block.tags}
         self.fragments = {name: self._expand_includes(text) for name, text in self.fragments.items()}
         self._texts = {
-            block.name: self._expand_includes(text)
-            for block, text in texts.items()
-            if block.tag in (None, UNBOUNDED, line)
+            block.name: self._expand_includes(text) for block, text in texts.items() if block.belongs_to(line)
         }
-        self._unbounded_names = {block.name for block in blocks if block.tag == UNBOUNDED}
+        self._unbounded_names = {block.name for block in blocks if UNBOUNDED in block.tags}
+        self._user_names = {block.name for block in blocks if not block.tags & {OPERATOR, DATABASE}}
         self._parameter_names = {name: frozenset(_MAPPED_PARAMETER.findall(text)) for name, text in self._texts.items()}
 
     def _expand_includes(self, text: str) -> str:
@@ -195,25 +204,45 @@ class CypherStatements:
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
 
-    def bind_parameters(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def bind_parameters(
+        self, name: str, parameters: Mapping[str, Any], scope: Scope | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """The text of a statement and its parameters, as the driver takes them; ``$retention`` is filled in.
 
+        Args:
+            name: the statement.
+            parameters: its parameters.
+            scope: the user whom it is about; None for an operator's statement.
+
         Raises:
+            errors.ScopeError: the statement is about one user and no scope is given, or the other way round.
             KeyError: a parameter is missing. Inside a map, Cypher would read it as null.
         """
         bound = dict(parameters)
+        if (name in self._user_names) != (scope is not None):
+            raise errors.ScopeError(name=name, reason="is about one user" if scope is None else "is not about one user")
+        if scope is not None:
+            owner = {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
+            if taken := owner.keys() & bound.keys():
+                raise errors.ScopeError(name=name, reason=f"was given {', '.join(sorted(taken))} beside its scope")
+            bound |= owner
         if RETENTION in self._parameter_names[name]:
             bound.setdefault(RETENTION, make_retention(self._settings))
         if missing := self._parameter_names[name] - bound.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: bound}
 
-    def bind_placeholders(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The same for a statement that is only to be planned: missing parameters are null, no list and no limit is."""
-        placeholders = dict.fromkeys(self._parameter_names[name] - {RETENTION})
+    def bind_placeholders(self, name: str, parameters: Mapping[str, Any], owner: Scope) -> tuple[str, dict[str, Any]]:
+        """The same for a statement that is only to be planned: missing parameters are null, no list and no limit is.
+
+        ``owner`` is whom a statement about one user is planned for.
+        """
+        scope = owner if name in self._user_names else None
+        of_owner = {"scope", "app_name", "user_id"} if scope else set()
+        placeholders = dict.fromkeys(self._parameter_names[name] - {RETENTION} - of_owner)
         placeholders |= dict.fromkeys(_LIMIT.findall(self._texts[name]), 0)
         placeholders |= dict.fromkeys(_LIST.findall(self._texts[name]), ())
-        return self.bind_parameters(name, {**placeholders, **parameters})
+        return self.bind_parameters(name, {**placeholders, **parameters}, scope)
 
     def list_names(self) -> dict[str, list[str]]:
         """List the names in all statements: labels, relationship types, and property keys, those of maps included."""

@@ -12,7 +12,7 @@ from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.export_lines import SLOT_PROPERTIES
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.statements import make_scope_parameters
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.records.portable import (
     LOCAL_PROPERTIES,
@@ -23,7 +23,6 @@ from adk_graph_memory.records.portable import (
     PortableEdge,
     PortableNode,
 )
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Statement, make_memory_id
 
 NODES_PER_PAGE = 100
@@ -55,43 +54,39 @@ async def iterate_apps(connection: Connection, app_name: str | None) -> AsyncIte
         after = rows[-1]["properties"]["app_name"]
 
 
-async def fetch_marks(connection: Connection, scope: Scope) -> tuple[int, int]:
+async def fetch_marks(graph: UserGraph) -> tuple[int, int]:
     """Fetch numbers that differ as soon as somebody wrote to the user."""
-    [row] = await connection.run_statement("exported_marks", scope=scope.key)
+    [row] = await graph.run_statement("exported_marks")
     return row["writes"], row["events"]
 
 
-async def iterate_nodes(connection: Connection, scope: Scope, live: VectorSlot | None) -> AsyncIterator[PortableNode]:
+async def iterate_nodes(graph: UserGraph, live: VectorSlot | None) -> AsyncIterator[PortableNode]:
     """Yield all nodes of a user: label by label, in the order of their keys; the user's own node comes first.
 
     A node carries the relationships that begin at it, but for those that say what has it: these end at it. So no node
     carries many, however many sessions a user has and events a session.
     """
-    for row in await connection.run_statement("exported_user", scope=scope.key):
-        yield _read_node(connection, row, "User", live, {})
+    for row in await graph.run_statement("exported_user"):
+        yield _read_node(graph.connection, row, "User", live, {})
     for label, block in _BLOCKS.items():
         after: Sequence[Any] = [-1 if name == "version" else "" for name in NODE_KEYS[label]]
-        while rows := await connection.run_statement(
-            f"exported_{block}", scope=scope.key, after=after, limit=NODES_PER_PAGE
-        ):
-            refusals = await _fetch_refusals(connection, scope, rows) if label == "Event" else {}
+        while rows := await graph.run_statement(f"exported_{block}", after=after, limit=NODES_PER_PAGE):
+            refusals = await _fetch_refusals(graph, rows) if label == "Event" else {}
             for row in rows:
-                yield _read_node(connection, row, label, live, refusals)
+                yield _read_node(graph.connection, row, label, live, refusals)
             after = [rows[-1]["properties"][name] for name in NODE_KEYS[label]]
 
 
-async def _fetch_refusals(
-    connection: Connection, scope: Scope, rows: Sequence[Record]
-) -> dict[tuple[str, str], dict[str, Any]]:
+async def _fetch_refusals(graph: UserGraph, rows: Sequence[Record]) -> dict[tuple[str, str], dict[str, Any]]:
     """Fetch what was forgotten of these events, by session and id: in another graph tombstones have other keys."""
     kinds: dict[str, tuple[tuple[str, str], str]] = {}
     for row in rows:
         event = row["properties"]["session_id"], row["properties"]["id"]
         memory_id = make_memory_id(*event)
-        kinds[erasing.make_turn_tombstone(connection, memory_id)] = event, "turn"
-        kinds[erasing.make_fact_tombstone(connection, memory_id)] = event, "facts"
+        kinds[erasing.make_turn_tombstone(graph.connection, memory_id)] = event, "turn"
+        kinds[erasing.make_fact_tombstone(graph.connection, memory_id)] = event, "facts"
     refusals: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in await connection.run_statement("tombstones", scope=scope.key, keys=list(kinds)):
+    for row in await graph.run_statement("tombstones", keys=list(kinds)):
         event, kind = kinds[row["key"]]
         refusals.setdefault(event, {})[kind] = row["at"]
     return refusals
@@ -180,23 +175,20 @@ async def import_app(connection: Connection, properties: Mapping[str, Any]) -> b
     return bool(rows[0]["is_new"])
 
 
-async def begin_user(
-    connection: Connection, scope: Scope, import_id: str, properties: Mapping[str, Any]
-) -> tuple[UserOutcome, bool]:
+async def begin_user(graph: UserGraph, import_id: str, properties: Mapping[str, Any]) -> tuple[UserOutcome, bool]:
     """Begin to import a user, or go on.
 
     Returns:
         Whether the user is new, half imported (``open``), imported to the end (``done``), or has something here that is
         of no import or of another one (``taken``); and whether something of the user was forgotten here.
     """
-    own = {**properties, "app_name": scope.app_name, "user_id": scope.user_id}
-    [row] = await connection.run_statement("import_user", make_scope_parameters(scope), id=import_id, properties=own)
+    own = {**properties, "app_name": graph.scope.app_name, "user_id": graph.scope.user_id}
+    [row] = await graph.run_statement("import_user", id=import_id, properties=own)
     return row["outcome"], row["has_tombstones"]
 
 
 async def import_nodes(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     nodes: Sequence[PortableNode],
     target: VectorTarget,
     *,
@@ -210,41 +202,41 @@ async def import_nodes(
     async def work(transaction: Transaction) -> NodeCounts:
         turns, readings = frozenset[str](), frozenset[str]()
         if checks_tombstones:
-            turns, readings = await _find_refused(connection, transaction, scope, nodes)
-        rows = [_make_row(connection, scope, node, target, turns) for node in nodes]
+            turns, readings = await _find_refused(graph, transaction, nodes)
+        rows = [_make_row(graph, node, target, turns) for node in nodes]
         slot = target.slot.vector_property if target.slot else None
-        [row] = await transaction.run_statement("import_nodes", scope=scope.key, rows=rows, slot=slot)
+        [row] = await transaction.run_statement("import_nodes", rows=rows, slot=slot)
         refused = [node.properties for node in nodes if node.properties.get("memory_id") in turns]
-        await transaction.run_rows("import_refused", [dict(properties) for properties in refused], scope=scope.key)
-        await transaction.run_rows("import_entombed", _list_refusals(connection, nodes), scope=scope.key)
+        await transaction.run_rows("import_refused", [dict(properties) for properties in refused])
+        await transaction.run_rows("import_entombed", _list_refusals(graph.connection, nodes))
         return NodeCounts(row["new"], turns, readings)
 
-    return await connection.transact(work)
+    return await graph.transact(work)
 
 
 async def _find_refused(
-    connection: Connection, transaction: Transaction, scope: Scope, nodes: Sequence[PortableNode]
+    graph: UserGraph, transaction: Transaction, nodes: Sequence[PortableNode]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Find the turns of memory that were forgotten here, and those from which a fact was."""
     turns = [node for node in nodes if node.place.label == "Event" and node.properties.get("memory_id")]
     ids = {"turn": dict[str, str](), "facts": dict[str, str]()}
     for node in turns:
         id = node.properties["memory_id"]
-        ids["turn"][erasing.make_turn_tombstone(connection, id)] = id
+        ids["turn"][erasing.make_turn_tombstone(graph.connection, id)] = id
         if "facts" not in node.refusals:  # what the file itself refuses is derived without it
-            ids["facts"][erasing.make_fact_tombstone(connection, id)] = id
+            ids["facts"][erasing.make_fact_tombstone(graph.connection, id)] = id
     keys = [*ids["turn"], *ids["facts"]]
-    rows = await transaction.run_statement("tombstones", scope=scope.key, keys=keys)
+    rows = await transaction.run_statement("tombstones", keys=keys)
     found = {row["key"] for row in rows}
     turn_ids, fact_turn_ids = (frozenset(id for key, id in kind.items() if key in found) for kind in ids.values())
     return turn_ids, fact_turn_ids - turn_ids
 
 
 def _make_row(
-    connection: Connection, scope: Scope, node: PortableNode, target: VectorTarget, refused_turns: frozenset[str]
+    graph: UserGraph, node: PortableNode, target: VectorTarget, refused_turns: frozenset[str]
 ) -> dict[str, Any]:
     properties = dict(node.properties)
-    owner = {"app_name": scope.app_name, "user_id": scope.user_id}
+    owner = {"app_name": graph.scope.app_name, "user_id": graph.scope.user_id}
     properties |= {name: value for name, value in owner.items() if name in properties}
     if properties.get("memory_id") in refused_turns:
         properties["body"] = None
@@ -253,7 +245,7 @@ def _make_row(
     is_embedded = node.vector is not None and target.slot is not None
     if not is_embedded and node.vector is not None and "Memory" in node.labels and target.marks_missing:
         properties["unembedded"] = True
-    prefix = connection.settings.label_prefix
+    prefix = graph.connection.settings.label_prefix
     return {
         "place": {"label": node.place.label, "key": list(node.place.key)},
         "labels": [f"{prefix}{label}" for label in node.labels],
@@ -273,9 +265,7 @@ def _list_refusals(connection: Connection, nodes: Sequence[PortableNode]) -> lis
     return rows
 
 
-async def import_edges(
-    connection: Connection, scope: Scope, edges: Sequence[tuple[NodePlace, PortableEdge]]
-) -> tuple[int, list[int]]:
+async def import_edges(graph: UserGraph, edges: Sequence[tuple[NodePlace, PortableEdge]]) -> tuple[int, list[int]]:
     """Import relationships in one transaction, each given with the node that carries it.
 
     Returns:
@@ -289,20 +279,20 @@ async def import_edges(
         rows.append(row)
 
     async def work(transaction: Transaction) -> tuple[int, list[int]]:
-        [row] = await transaction.run_statement("import_edges", scope=scope.key, rows=rows)
+        [row] = await transaction.run_statement("import_edges", rows=rows)
         present = set(row["numbers"])
         return row["new"], [number for number in range(len(edges)) if number not in present]
 
-    return await connection.transact(work)
+    return await graph.transact(work)
 
 
 def _make_place(place: NodePlace) -> dict[str, Any]:
     return {"label": place.label, "key": list(place.key)}
 
 
-async def finish_user(connection: Connection, scope: Scope, import_id: str) -> None:
+async def finish_user(graph: UserGraph, import_id: str) -> None:
     """Note that all of a user is imported, so that the same file changes nothing any more."""
-    await connection.run_statement("import_finished", scope=scope.key, id=import_id)
+    await graph.run_statement("import_finished", id=import_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,19 +319,18 @@ async def add_app_state(connection: Connection, app_name: str, state: JsonMapDel
     return int(rows[0]["added"])
 
 
-async def add_user_state(connection: Connection, scope: Scope, state: JsonMapDelta) -> int:
+async def add_user_state(graph: UserGraph, state: JsonMapDelta) -> int:
     """Add keys that the user's state lacks, and return how many there were."""
-    rows = await connection.run_statement("import_user_state", make_scope_parameters(scope), state=state.to_parameter())
+    rows = await graph.run_statement("import_user_state", state=state.to_parameter())
     return int(rows[0]["added"])
 
 
 async def finish_session(
-    connection: Connection, scope: Scope, *, id: str, uid: str, revision: int, state: JsonMapDelta, update_time: float
+    graph: UserGraph, *, id: str, uid: str, revision: int, state: JsonMapDelta, update_time: float
 ) -> None:
     """Give a session its final state and time, unless it has gone beyond this revision."""
-    await connection.run_statement(
+    await graph.run_statement(
         "finish_session_import",
-        scope=scope.key,
         id=id,
         uid=uid,
         revision=revision,
@@ -350,9 +339,9 @@ async def finish_session(
     )
 
 
-async def fetch_told_memories(connection: Connection, scope: Scope, ids: Sequence[str]) -> dict[str, ToldMemory]:
+async def fetch_told_memories(graph: UserGraph, ids: Sequence[str]) -> dict[str, ToldMemory]:
     """Fetch those of the memories that the user has, by id."""
-    rows = await connection.run_statement("told_memories", scope=scope.key, ids=list(ids))
+    rows = await graph.run_statement("told_memories", ids=list(ids))
     return {
         row["id"]: ToldMemory(row["text"], row["timestamp"], row["author"], frozenset(row["metadata"])) for row in rows
     }

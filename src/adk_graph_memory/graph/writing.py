@@ -9,14 +9,14 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from adk_graph_memory.graph import fact_rows, lucene
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.graph.ingest_queue import Lease
-from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT, make_scope_parameters
+from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records.facts import PlannedFact, WritePlan
 from adk_graph_memory.records.readings import Reading, encode_reading
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import telemetry
 
 WriteOutcome = Literal["written", "taken", "outdated"]
@@ -26,8 +26,7 @@ _ChangeRows = dict[str, list[Any]]
 
 
 async def apply_plan(
-    connection: Connection,
-    scope: Scope,
+    graph: UserGraph,
     window: Lease,
     plan: WritePlan,
     batch: EmbeddingBatch,
@@ -48,7 +47,6 @@ async def apply_plan(
     async def work(transaction: Transaction) -> WriteOutcome:
         rows = await transaction.run_statement(
             "finish_ingest",
-            scope=scope.key,
             ingest=window.ingest_id,
             lease=window.lease_id,
             writes=writes,
@@ -60,58 +58,58 @@ async def apply_plan(
         )
         if not (rows and rows[0]["is_current"]):
             return "outdated" if rows else "taken"
-        await transaction.run_rows("write_entities", changes["entities"], scope=scope.key, **slot)
-        await transaction.run_rows("write_events", changes["events"], scope=scope.key, **slot)
-        await transaction.run_rows("write_facts", changes["facts"], scope=scope.key, **slot)
-        await write_changes(transaction, scope, changes)
-        await mark_unread_turns(transaction, scope, reading)
-        await transaction.run_rows("retract_support", changes["still_said"], scope=scope.key)
-        await transaction.run_rows("embed_memories", changes["late"], scope=scope.key, **slot)
+        await transaction.run_rows("write_entities", changes["entities"], **slot)
+        await transaction.run_rows("write_events", changes["events"], **slot)
+        await transaction.run_rows("write_facts", changes["facts"], **slot)
+        await write_changes(transaction, changes)
+        await mark_unread_turns(transaction, reading)
+        await transaction.run_rows("retract_support", changes["still_said"])
+        await transaction.run_rows("embed_memories", changes["late"], **slot)
         if plan.forget_turn_ids:
-            await transaction.run_statement("erase_idle_ingests", scope=scope.key)
+            await transaction.run_statement("erase_idle_ingests")
         return "written"
 
-    return await connection.transact(work)
+    return await graph.transact(work)
 
 
-async def mark_unread_turns(transaction: Transaction, scope: Scope, reading: Reading) -> None:
+async def mark_unread_turns(transaction: Transaction, reading: Reading) -> None:
     """Mark the turns that a model could not read: they are found by their words, and may be read again."""
     rows = [{"memory_id": id, "reason": reason} for id, reason in reading.extraction.unread.items()]
-    await transaction.run_rows("mark_unread", rows, scope=scope.key, ingest=reading.id)
+    await transaction.run_rows("mark_unread", rows, ingest=reading.id)
 
 
-async def write_changes(transaction: Transaction, scope: Scope, changes: Mapping[str, Sequence[Any]]) -> None:
+async def write_changes(transaction: Transaction, changes: Mapping[str, Sequence[Any]]) -> None:
     """Write links, dependencies and revisions in chunks; the last one marks the stale facts among those touched."""
     names = ("links", "dependencies", "revisions")
     longest = max(len(changes[name]) for name in names)
     for start in range(0, longest or len(changes["touched"][:1]), ROWS_PER_STATEMENT):
         chunk = {name: changes[name][start : start + ROWS_PER_STATEMENT] for name in names}
         touched = changes["touched"] if start + ROWS_PER_STATEMENT >= longest else []
-        await transaction.run_statement("write_changes", chunk, scope=scope.key, touched=touched)
+        await transaction.run_statement("write_changes", chunk, touched=touched)
 
 
-async def add_facts(connection: Connection, scope: Scope, facts: Sequence[PlannedFact], batch: EmbeddingBatch) -> None:
+async def add_facts(graph: UserGraph, facts: Sequence[PlannedFact], batch: EmbeddingBatch) -> None:
     """Write facts that were added directly, not extracted from a session, in one transaction."""
     rows = [fact_rows.make_fact_row(fact, batch, {}, "direct") for fact in facts]
 
     async def work(transaction: Transaction) -> None:
-        await transaction.run_statement("know_user", make_scope_parameters(scope))
+        await transaction.run_statement("know_user")
         slot = batch.to_parameters()
-        await transaction.run_rows("write_facts", rows, scope=scope.key, **slot)
+        await transaction.run_rows("write_facts", rows, **slot)
 
-    await connection.transact(work)
+    await graph.transact(work)
     telemetry.record_facts({"ADD": len(facts)})
 
 
-async def fetch_changed_facts(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
+async def fetch_changed_facts(graph: UserGraph) -> list[dict[str, Any]]:
     """List facts that ended, were corrected, reworded or heard again: text, state, quotes, ended_by, revisions."""
-    rows = await connection.run_statement("changed_facts", scope=scope.key)
+    rows = await graph.run_statement("changed_facts")
     return [{**row, "valid_to": fact_rows.convert_datetime(row["valid_to"])} for row in rows]
 
 
-async def count_memories(connection: Connection, scope: Scope) -> dict[str, int]:
+async def count_memories(graph: UserGraph) -> dict[str, int]:
     """Count the user's sessions, turns, entities and facts in the graph."""
-    [row] = await connection.run_statement("counts", scope=scope.key)
+    [row] = await graph.run_statement("counts")
     return dict(row)
 
 

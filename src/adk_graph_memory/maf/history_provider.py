@@ -23,6 +23,7 @@ from adk_graph_memory.graph import planning, sessions
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, get_spoken_text, make_message_ids
 from adk_graph_memory.maf.sessions import USER_KEY, UserId, check_app_name, find_user
 from adk_graph_memory.records.scopes import Scope, check_id
@@ -169,7 +170,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         """Return a session's messages in order; of an unknown session, none."""
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
         connection = await prepare_connection(self._connection)
-        bodies, _ = await sessions.fetch_events(connection, scope, id=session_id, now=time.time())
+        bodies, _ = await sessions.fetch_events(UserGraph(connection, scope), id=session_id, now=time.time())
         return [message for body in bodies if (message := decode_message(body)) is not None]
 
     @override
@@ -195,7 +196,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         resent_count = sum(id(message) not in new_ids for message in messages)
         for _ in range(MAX_ATTEMPTS):
             now = time.time()
-            stored = await sessions.fetch_event_ids(connection, scope, id=session_id, now=now)
+            stored = await sessions.fetch_event_ids(UserGraph(connection, scope), id=session_id, now=now)
             if stored is None:
                 await _create_session(connection, scope, session_id, now)
                 continue
@@ -210,7 +211,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
                 for message, event_id in zip(messages[start:], ids, strict=True)
             ]
             if await sessions.append_messages(
-                connection, scope, session_id=session_id, uid=uid, revision=revision, events=events
+                UserGraph(connection, scope), session_id=session_id, uid=uid, revision=revision, events=events
             ):
                 return
         raise errors.WriteConflict(attempts=MAX_ATTEMPTS)
@@ -237,7 +238,13 @@ async def _create_session(connection: Connection, scope: Scope, id: str, now: fl
     nothing = JsonMapDelta.from_values({})
     with suppress(errors.ConstraintViolated):
         await sessions.store_session(
-            connection, scope, id=id, uid=uuid.uuid4().hex, now=now, app=nothing, user=nothing, session=nothing
+            UserGraph(connection, scope),
+            id=id,
+            uid=uuid.uuid4().hex,
+            now=now,
+            app=nothing,
+            user=nothing,
+            session=nothing,
         )
 
 

@@ -14,6 +14,7 @@ from adk_graph_memory.graph.blobs import list_trusted_stores
 from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.graph.transfer import VectorTarget
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.maintenance import embed_missing_nodes
 from adk_graph_memory.memory.rewriting import Erasure, Rewriter
@@ -322,8 +323,7 @@ class SectionWriter:
 
     async def _write_nodes(self, rows: Sequence[ExportedNode]) -> None:
         counts = await transfer.import_nodes(
-            self.memory.connection,
-            self.scope,
+            UserGraph(self.memory.connection, self.scope),
             list({row.node.place: row.node for row in rows}.values()),
             self.target,
             checks_tombstones=self.checks_tombstones,
@@ -335,7 +335,7 @@ class SectionWriter:
 
     async def _write_edges(self, rows: Sequence[ExportedEdge]) -> None:
         edges = [(row.node, row.edge) for row in rows]
-        new, loose = await transfer.import_edges(self.memory.connection, self.scope, edges)
+        new, loose = await transfer.import_edges(UserGraph(self.memory.connection, self.scope), edges)
         self.tally.count("relationships", number=len(rows))
         self.tally.count("relationships", "new", new)
         self.tally.count("relationships", "known", len(rows) - len(loose) - new)
@@ -347,7 +347,9 @@ class SectionWriter:
         """Forget once more what was forgotten here, with all that was derived from it."""
         if not self.refused_turns and not self.refused_readings:
             return
-        receipt = await Rewriter(self.memory.connection, self.memory.vectors).erase_memories(self.scope, self._select)
+        receipt = await Rewriter(UserGraph(self.memory.connection, self.scope), self.memory.vectors).erase_memories(
+            self._select
+        )
         self.tally.count("turns", "refused", receipt.events)
 
     def _select(self, snapshot: MemorySnapshot) -> Erasure:
@@ -470,7 +472,7 @@ class ExportImporter:
             reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
             raise errors.InvalidArgument(reason=reason)
         try:
-            outcome, has_tombstones = await transfer.begin_user(connection, scope, header.id, properties)
+            outcome, has_tombstones = await transfer.begin_user(UserGraph(connection, scope), header.id, properties)
         except REFUSALS as error:
             self.tally.skip(section.place, REFUSED, error.reason)
             return
@@ -486,8 +488,8 @@ class ExportImporter:
         writer = SectionWriter(self._memory, scope, self.tally, self._target, checks_tombstones=has_tombstones)
         if await writer.write_section(section, self._on_progress):
             if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
-                await embed_missing_nodes(connection, self._memory.vectors, scope)
-            await transfer.finish_user(connection, scope, header.id)
+                await embed_missing_nodes(UserGraph(connection, scope), self._memory.vectors)
+            await transfer.finish_user(UserGraph(connection, scope), header.id)
 
     def _count_section(self, section: UserSection) -> None:
         """Count what is in a user's lines, and write nothing."""

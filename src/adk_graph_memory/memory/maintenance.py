@@ -17,12 +17,13 @@ from adk_graph_memory.graph.erasing import PrunedBatch, PruneRequest
 from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
 from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemoryDifference
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import parse_duration
 from adk_graph_memory.memory.rewriting import Rewriter
 from adk_graph_memory.memory.vectors import GraphVectors
 from adk_graph_memory.records.reports import Finding, Invariant
 from adk_graph_memory.records.results import Checkup, PruneKind, PruneReport
-from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.runtime import telemetry
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Checkups:
         SharedMemory.check_user_id(user_id)
         connection = await prepare_connection(self.connection)
         async for scope in listings.iterate_owners(connection, app_name, user_id):
-            checker = UserChecker(connection, self.vectors, scope)
+            checker = UserChecker(UserGraph(connection, scope), self.vectors)
             yield await (checker.mend() if mend else checker.check())
 
     async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
@@ -123,9 +124,9 @@ class Examination:
 class UserChecker:
     """Checks and mends the memory of one user."""
 
-    def __init__(self, connection: Connection, vectors: GraphVectors, scope: Scope) -> None:
-        self._connection, self._vectors, self._scope = connection, vectors, scope
-        self._rewriter = Rewriter(connection, vectors)
+    def __init__(self, graph: UserGraph, vectors: GraphVectors) -> None:
+        self._graph, self._vectors = graph, vectors
+        self._rewriter = Rewriter(graph, vectors)
 
     async def check(self) -> Checkup:
         """Check without writing anything."""
@@ -139,44 +140,42 @@ class UserChecker:
             return await self._make_checkup(before, before, before.difference)
         kinds = [kind for kind in MENDED_FIRST if kind in before.broken]
         if kinds:
-            await invariants.mend_user(self._connection, self._scope, kinds)
+            await invariants.mend_user(self._graph, kinds)
         if before.unreadable_ids:
             await self._derive(self._rewriter.salvage_readings)
         restored = await self._derive(self._rewriter.restore_derivation)
-        after = await invariants.count_broken_invariants(self._connection, self._scope)
+        after = await invariants.count_broken_invariants(self._graph)
         if kinds := [kind for kind in MENDED_LAST if kind in after.broken]:
-            await invariants.mend_user(self._connection, self._scope, kinds)
+            await invariants.mend_user(self._graph, kinds)
         if after.unembedded:
-            await embed_missing_nodes(self._connection, self._vectors, self._scope)
+            await embed_missing_nodes(self._graph, self._vectors)
         return await self._make_checkup(before, await self._examine(), before.difference or restored)
 
     async def _examine(self) -> Examination:
         difference = await self._derive(self._rewriter.compare_derivation)
-        unreadable = (
-            await invariants.find_unreadable_readings(self._connection, self._scope) if difference is None else ()
-        )
-        counts = await invariants.count_broken_invariants(self._connection, self._scope)
+        unreadable = await invariants.find_unreadable_readings(self._graph) if difference is None else ()
+        counts = await invariants.count_broken_invariants(self._graph)
         return Examination(counts, difference, tuple(unreadable))
 
-    async def _derive(self, derive: Callable[[Scope], Awaitable[T]]) -> T | None:
+    async def _derive(self, derive: Callable[[], Awaitable[T]]) -> T | None:
         """Derive the memory; None, and a line in the log, if that is impossible."""
         try:
-            return await derive(self._scope)
+            return await derive()
         except errors.DatabaseError:
             raise
         except Exception:
-            logger.warning("The memory of user %r cannot be derived", self._scope.user_id, exc_info=True)
+            logger.warning("The memory of user %r cannot be derived", self._graph.scope.user_id, exc_info=True)
             return None
 
     async def _make_checkup(
         self, before: Examination, after: Examination, difference: MemoryDifference | None
     ) -> Checkup:
-        waiting, _, unread = await listings.count_unfinished(self._connection, self._scope)
+        waiting, _, unread = await listings.count_unfinished(self._graph)
         has_difference = difference is not None and not difference.is_empty
         is_mended = has_difference and after.difference is not None and after.difference.is_empty
         return Checkup(
-            self._scope.app_name,
-            self._scope.user_id,
+            self._graph.scope.app_name,
+            self._graph.scope.user_id,
             facts=len(difference.derived.facts) if difference else before.counts.facts,
             differences=difference.count if difference else 0,
             is_mended=is_mended and before is not after,
@@ -195,14 +194,14 @@ class UserChecker:
         )
 
 
-async def embed_missing_nodes(connection: Connection, vectors: GraphVectors, scope: Scope) -> None:
+async def embed_missing_nodes(graph: UserGraph, vectors: GraphVectors) -> None:
     """Embed what lacks its vector of a user; what cannot be embedded now is marked for the next ingest."""
     with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
-        while nodes := await invariants.fetch_unembedded_nodes(connection, scope, EMBEDDED_AT_ONCE):
+        while nodes := await invariants.fetch_unembedded_nodes(graph, EMBEDDED_AT_ONCE):
             batch = await vectors.embed_passages([node.passage for node in nodes])
-            if not await invariants.write_missing_vectors(connection, scope, nodes, batch):
+            if not await invariants.write_missing_vectors(graph, nodes, batch):
                 break
-    await invariants.mark_unembedded_memories(connection, scope)
+    await invariants.mark_unembedded_memories(graph)
 
 
 class Pruning:
@@ -249,12 +248,13 @@ class Pruning:
         seconds = None if older_than is None else parse_duration(older_than)
         request = PruneRequest(erasing.sort_kinds(only), app_name, user_id, seconds)
         connection, total = await prepare_connection(self.connection), PruneReport()
-        rewriter = Rewriter(connection, self.vectors)
         async for scope, expired in erasing.iterate_expired(connection, request):
             if dry_run:
                 total += expired
                 continue
-            async for batch in erasing.prune_user(connection, scope, request, expired, rewriter.erase_expired):
+            graph = UserGraph(connection, scope)
+            rewriter = Rewriter(graph, self.vectors)
+            async for batch in erasing.prune_user(graph, request, expired, rewriter.erase_expired):
                 total += batch.report
                 await _delete_contents(batch)
         return total

@@ -22,6 +22,7 @@ from adk_graph_memory.graph import planning
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.planning import PlannedStatement
 from adk_graph_memory.graph.speakers import SpeakerCache, SpeakerProfile
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.memory.past import PastMemory, derive_past_memory
 from adk_graph_memory.memory.vectors import GraphVectors
@@ -335,8 +336,7 @@ class Recall:
         redact: Callable[[str], str] | None = None,
     ) -> GraphMemoryRetriever:
         return GraphMemoryRetriever(
-            self._connection,
-            scope,
+            UserGraph(self._connection, scope),
             slot=slot,
             embedder=self._vectors.embedder,
             retrieval_query=self._retrieval_query,

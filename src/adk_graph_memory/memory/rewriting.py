@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.consolidation import restriction as consolidation_restriction
+from adk_graph_memory.consolidation import restriction
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.consolidation.restriction import (
     Removal,
@@ -24,14 +24,14 @@ from adk_graph_memory.consolidation.restriction import (
 )
 from adk_graph_memory.consolidation.salvage import salvage_reading
 from adk_graph_memory.graph import erasing, rereads, reviews, snapshots, writing
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading
 from adk_graph_memory.records.results import Receipt
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Role, is_evidence
 
 if TYPE_CHECKING:
@@ -162,17 +162,17 @@ class Rewriter:
     """Rewrites what the graph derived from a user's words.
 
     Args:
-        connection: a prepared connection.
+        graph: the graph of the user.
         vectors: embeds new wordings at once; without it the next ingest does.
     """
 
-    def __init__(self, connection: Connection, vectors: GraphVectors | None = None) -> None:
-        self._connection, self._vectors = connection, vectors
+    def __init__(self, graph: UserGraph, vectors: GraphVectors | None = None) -> None:
+        self._graph, self._vectors = graph, vectors
 
-    async def erase_memories(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
+    async def erase_memories(self, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
         """Erase what ``select`` chooses of a user's memory, and what was derived from it alone."""
         rewrite = await self._rewrite_memory(
-            scope, lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: bool(rewrite.erasure.ids)
+            lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: bool(rewrite.erasure.ids)
         )
         snapshot, erasure, difference = rewrite.snapshot, rewrite.erasure, rewrite.difference
         if not erasure.ids:
@@ -182,37 +182,36 @@ class Rewriter:
         stays = {"turns": len(erasure.find_staying_turns(snapshot))}
         if erasure.takes_words:  # somebody forgets; what only expires or is undone says nothing of copies
             stays["copies"] = await erasing.count_promoted_copies(
-                self._connection, scope.app_name, difference.erased_facts
+                self._graph.connection, self._graph.scope.app_name, difference.erased_facts
             )
         counts = len(erasure.turn_ids), max(facts, 0), max(entities, 0)
         stays = {kind: count for kind, count in stays.items() if count}
         return Receipt(*counts, ids=erasure.ids, at=datetime.now(UTC), stays=stays)
 
-    async def preview_erasure(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
+    async def preview_erasure(self, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
         """Return what would change if what ``select`` chooses were erased; nothing is written."""
         return await self._rewrite_memory(
-            scope, lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: False
+            lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: False
         )
 
-    async def erase_expired(self, scope: Scope, ids: Sequence[str]) -> Receipt:
+    async def erase_expired(self, ids: Sequence[str]) -> Receipt:
         """Erase memories that have expired, by their ids; what other turns support stays, whatever words it tells."""
 
         def select(snapshot: MemorySnapshot) -> Erasure:
             return replace(Erasure.select_ids(snapshot, ids), takes_words=False)
 
-        return await self.erase_memories(scope, select)
+        return await self.erase_memories(select)
 
-    async def erase_session(self, scope: Scope, session_id: str) -> Receipt:
+    async def erase_session(self, session_id: str) -> Receipt:
         """Erase all turns of a session, as :meth:`erase_memories` does."""
-        return await self.erase_memories(scope, lambda snapshot: Erasure.select_session(snapshot, session_id))
+        return await self.erase_memories(lambda snapshot: Erasure.select_session(snapshot, session_id))
 
     async def add_owner_word(
-        self, scope: Scope, make_word: Callable[[MemorySnapshot, DerivedMemory], OwnerWord], *, is_preview: bool
+        self, make_word: Callable[[MemorySnapshot, DerivedMemory], OwnerWord], *, is_preview: bool
     ) -> Rewrite:
         """Add what the owner says of their memory as it is, and return what that changes.
 
         Args:
-            scope: whose memory it is.
             make_word: makes the word from the memory.
             is_preview: whether nothing is written.
         """
@@ -223,15 +222,14 @@ class Rewriter:
             word = make_word(snapshot, replay_readings(current))
             return replace(_plan_rewrite(snapshot, [*readings, word.reading]), word=word)
 
-        return await self._rewrite_memory(scope, plan, lambda rewrite: not is_preview)
+        return await self._rewrite_memory(plan, lambda rewrite: not is_preview)
 
     async def replace_reading(
-        self, scope: Scope, rereading: Rereading, snapshot: MemorySnapshot, *, is_preview: bool = False
+        self, rereading: Rereading, snapshot: MemorySnapshot, *, is_preview: bool = False
     ) -> tuple[writing.WriteOutcome, Rewrite]:
         """Let a new reading of turns count instead of what was read in them before, which stays for history.
 
         Args:
-            scope: whose memory it is.
             rereading: the new reading.
             snapshot: the memory when its candidates were fetched.
             is_preview: whether nothing is written.
@@ -246,58 +244,57 @@ class Rewriter:
         batch = await self._embed_passages(rewrite.difference)
 
         async def work(transaction: Transaction) -> writing.WriteOutcome:
-            if not await rereads.are_turns_as_read(transaction, scope, rereading):
+            if not await rereads.are_turns_as_read(transaction, rereading):
                 return "taken"
-            return "written" if await self._write(transaction, scope, rewrite, batch) else "outdated"
+            return "written" if await self._write(transaction, rewrite, batch) else "outdated"
 
-        return await self._connection.transact(work), rewrite
+        return await self._graph.transact(work), rewrite
 
-    async def restore_derivation(self, scope: Scope) -> MemoryDifference:
+    async def restore_derivation(self) -> MemoryDifference:
         """Let the graph become what the user's readings make of it; return what was different."""
         rewrite = await self._rewrite_memory(
-            scope,
             lambda snapshot: _plan_erasure(snapshot, NOTHING),
             lambda rewrite: not rewrite.difference.is_empty,
         )
         return rewrite.difference
 
-    async def compare_derivation(self, scope: Scope) -> MemoryDifference:
+    async def compare_derivation(self) -> MemoryDifference:
         """Return what of the graph is not as the user's readings make it; nothing is written.
 
         If anything differs, a second look makes sure that nobody wrote to the user during the first.
         """
-        snapshot = await snapshots.fetch_snapshot(self._connection, scope)
+        snapshot = await snapshots.fetch_snapshot(self._graph)
         for _ in range(MAX_COMPARISONS):
             difference = (await asyncio.to_thread(derive_memory, snapshot, NOTHING))[1]
             if difference.is_empty:
                 break
-            earlier, snapshot = snapshot, await snapshots.fetch_snapshot(self._connection, scope)
+            earlier, snapshot = snapshot, await snapshots.fetch_snapshot(self._graph)
             if earlier.writes == snapshot.writes:
                 break
         return difference
 
-    async def salvage_readings(self, scope: Scope) -> None:
+    async def salvage_readings(self) -> None:
         """Let the graph's facts stand for what was read in readings that cannot be decoded, and store it as read."""
 
         async def work(transaction: Transaction) -> None:
-            await snapshots.lock_user(transaction, scope)
-            snapshot, lost = await snapshots.read_damaged_snapshot(transaction, scope)
+            await snapshots.lock_user(transaction)
+            snapshot, lost = await snapshots.read_damaged_snapshot(transaction)
             salvaged = await asyncio.to_thread(_salvage_readings, snapshot, lost)
-            await snapshots.replace_readings(transaction, scope, salvaged)
+            await snapshots.replace_readings(transaction, salvaged)
 
-        await self._connection.transact(work)
+        await self._graph.transact(work)
 
-    async def revise_readings(self, scope: Scope, revise: Callable[[Reading], Reading]) -> MemoryDifference:
+    async def revise_readings(self, revise: Callable[[Reading], Reading]) -> MemoryDifference:
         """Change readings, and let the graph become what they then make of it; return what that changes."""
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
             revised = replace(snapshot, readings=tuple(map(revise, snapshot.readings)))
             return _plan_rewrite(snapshot, _restrict_readings(revised, NOTHING))
 
-        return (await self._rewrite_memory(scope, plan, lambda rewrite: True)).difference
+        return (await self._rewrite_memory(plan, lambda rewrite: True)).difference
 
     async def _rewrite_memory(
-        self, scope: Scope, plan: Callable[[MemorySnapshot], Rewrite], is_due: Callable[[Rewrite], bool]
+        self, plan: Callable[[MemorySnapshot], Rewrite], is_due: Callable[[Rewrite], bool]
     ) -> Rewrite:
         """Plan a rewrite and write it if it is due; start over if others wrote to the user meanwhile.
 
@@ -305,52 +302,50 @@ class Rewriter:
         writing do they wait until it is done.
         """
         for _ in range(FREE_REWRITES):
-            snapshot = await snapshots.fetch_snapshot(self._connection, scope)
+            snapshot = await snapshots.fetch_snapshot(self._graph)
             rewrite = await asyncio.to_thread(plan, snapshot)
             if not is_due(rewrite):
                 return rewrite
             batch = await self._embed_passages(rewrite.difference)
-            write = partial(self._write, scope=scope, rewrite=rewrite, batch=batch)
-            if await self._connection.transact(write):
+            write = partial(self._write, rewrite=rewrite, batch=batch)
+            if await self._graph.transact(write):
                 return rewrite
 
         async def rewrite_alone(transaction: Transaction) -> Rewrite:
-            await snapshots.lock_user(transaction, scope)
-            snapshot = await snapshots.read_snapshot(transaction, scope)
+            await snapshots.lock_user(transaction)
+            snapshot = await snapshots.read_snapshot(transaction)
             rewrite = await asyncio.to_thread(plan, snapshot)
-            if is_due(rewrite) and not await self._write(
-                transaction, scope, rewrite, EmbeddingBatch(has_embedder=True)
-            ):
+            if is_due(rewrite) and not await self._write(transaction, rewrite, EmbeddingBatch(has_embedder=True)):
                 raise errors.WriteConflict(attempts=FREE_REWRITES + 1)
             return rewrite
 
-        return await self._connection.transact(rewrite_alone)
+        return await self._graph.transact(rewrite_alone)
 
-    async def _write(self, transaction: Transaction, scope: Scope, rewrite: Rewrite, batch: EmbeddingBatch) -> bool:
+    async def _write(self, transaction: Transaction, rewrite: Rewrite, batch: EmbeddingBatch) -> bool:
         """Write a rewrite unless the user was written to since the snapshot; return whether it was written.
 
         What lacks its vector gets one with the next ingest.
         """
-        snapshot, erasure, connection = rewrite.snapshot, rewrite.erasure, self._connection
+        snapshot, erasure, connection = rewrite.snapshot, rewrite.erasure, self._graph.connection
         undone_ids = sorted(erasure.reading_ids)
-        if not await snapshots.begin_rewrite(transaction, scope, snapshot, rewrite.readings, undone_ids):
+        if not await snapshots.begin_rewrite(transaction, snapshot, rewrite.readings, undone_ids):
             return False
         if rewrite.word:
-            await snapshots.write_owner_word(transaction, scope, snapshot, rewrite.word)
+            await snapshots.write_owner_word(transaction, snapshot, rewrite.word)
         if rewrite.rereading:
-            await rereads.write_rereading(transaction, scope, snapshot, rewrite.rereading)
+            await rereads.write_rereading(transaction, snapshot, rewrite.rereading)
         fact_turn_ids = {
             source.turn_id
             for id in erasure.fact_ids
             for source in snapshot.stored.facts[id.removeprefix("fact:")].sources
         }
         tombstones = {erasing.make_fact_tombstone(connection, id) for id in fact_turn_ids - erasure.turn_ids}
-        await erasing.entomb(transaction, scope, tombstones)
+        await erasing.entomb(transaction, tombstones)
         ids, is_final = sorted(erasure.turn_ids), erasure.is_final
-        await erasing.erase_events(connection, transaction, scope, ids, is_final=is_final)
-        await erasing.erase_statements(transaction, scope, sorted(erasure.statement_ids))
-        await _erase_lost_words(transaction, scope, rewrite)
-        await snapshots.write_difference(transaction, scope, rewrite.difference, batch)
+        await erasing.erase_events(self._graph, transaction, ids, is_final=is_final)
+        await erasing.erase_statements(transaction, sorted(erasure.statement_ids))
+        await _erase_lost_words(transaction, rewrite)
+        await snapshots.write_difference(transaction, rewrite.difference, batch)
         return True
 
     async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
@@ -361,7 +356,7 @@ class Rewriter:
         return EmbeddingBatch(has_embedder=True)
 
 
-async def _erase_lost_words(transaction: Transaction, scope: Scope, rewrite: Rewrite) -> None:
+async def _erase_lost_words(transaction: Transaction, rewrite: Rewrite) -> None:
     """Erase what holds words that only the forgotten turns said and is not derived from readings.
 
     That is whom a model took for the writer of another turn, and what agents proposed.
@@ -370,11 +365,11 @@ async def _erase_lost_words(transaction: Transaction, scope: Scope, rewrite: Rew
         return
     writers = {name for turn in rewrite.snapshot.turns.values() for name in turn["writers"] if name}
     if names := sorted(name for name in writers if words & collect_words([name])):
-        await erasing.erase_writers(transaction, scope, names)
-    proposals = await reviews.fetch_proposals(transaction, scope, closed=True)
+        await erasing.erase_writers(transaction, names)
+    proposals = await reviews.fetch_proposals(transaction, closed=True)
     texts = {one.id: [one.text, one.reason, one.by] for one in proposals}
     if ids := [id for id, told in texts.items() if words & collect_words(told)]:
-        await reviews.withdraw_proposals(transaction, scope, ids)
+        await reviews.withdraw_proposals(transaction, ids)
 
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
@@ -433,7 +428,7 @@ def select_current_readings(snapshot: MemorySnapshot, readings: Sequence[Reading
         return list(readings)
     texts = {id: turn["text"] for id, turn in snapshot.turns.items()}
     removal = Removal(frozenset(), _list_authors(snapshot.turns), texts, takes_words=False)
-    return consolidation_restriction.select_current_readings(readings, removal)
+    return restriction.select_current_readings(readings, removal)
 
 
 def _salvage_readings(snapshot: MemorySnapshot, lost: Sequence[LostReading]) -> dict[str, Reading | None]:

@@ -25,6 +25,7 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.listings import list_named_keys
 from adk_graph_memory.graph.planning import PlannedStatement
 from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, fill_identifiers, make_retention
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.models.embedder import EmbedderAdapter
@@ -85,7 +86,6 @@ def make_source_parameters(
     text_limit = FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT
     name_parts = [part for part in question.query_parts if part.has_names]
     return {
-        "scope": scope.key,
         "text_index": fill_identifiers(f"@{index}", settings),
         "text_queries": make_part_queries(question.query_parts, scope.key, ("text", "words")),
         "name_queries": make_part_queries(name_parts, scope.key, ("name", "aliases")),
@@ -206,8 +206,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     an argument of ``search``, because a model fills in those when the retriever is a tool.
 
     Args:
-        connection: a prepared connection; its sync driver runs the statements.
-        scope: whose memories to search.
+        graph: the user's graph; its connection's sync driver runs the statements.
         slot: the live vector slot; None searches by full text alone.
         embedder: embeds the question if ``search`` is called without its vector.
         retrieval_query: Cypher that continues from ``node`` and ``score`` (and may use ``$scope``) and returns at least
@@ -234,8 +233,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def __init__(
         self,
-        connection: Connection,
-        scope: Scope,
+        graph: UserGraph,
         *,
         slot: VectorSlot | None,
         embedder: EmbedderAdapter | None = None,
@@ -249,7 +247,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         languages: Sequence[str] = (),
         redact: Callable[[str], str] | None = None,
     ) -> None:
-        self._connection, self._scope, self.slot = connection, scope, slot
+        connection = graph.connection
+        self._connection, self._scope, self.slot = connection, graph.scope, slot
         self._foreign_slot: str | None = None
         self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, embedder
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
@@ -385,19 +384,21 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         return (memories if characters is None else ranking.limit_characters(memories, characters))[:top_k]
 
     def _read_results(self, results: list[dict[str, Any]], query_parameters: dict[str, Any]) -> list[neo4j.Record]:
-        parameters = self._make_result_parameters(results)
         if self.retrieval_query:
-            return self._run_statement("results", self._own_result_query, query_parameters | parameters)
-        [row] = self._read_statement("results", parameters[PARAMETER_MAP])
+            parameters = query_parameters | self._make_result_parameters(results)
+            return self._run_statement("results", self._own_result_query, parameters)
+        [row] = self._read_statement("results", self._make_own_parameters(results))
         return make_records(row["results"], {result["fact"] for result in results}, PASSAGE_THRESHOLD)
 
     def _make_result_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
-        """Make the parameters that every ``retrieval_query`` may use."""
+        """Make the parameters of a caller's ``retrieval_query``: those that it may use, and those of our own part."""
+        own = self._make_own_parameters(results)
+        public = {"scope": self._scope.key, "until": own["until"], "marks": own["marks"]}
+        return public | {PARAMETER_MAP: public | own | {RETENTION: make_retention(self._connection.settings)}}
+
+    def _make_own_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         until = self._now.timestamp() if self._now else None
-        public = {"scope": self._scope.key, "until": until, "marks": lucene.PUNCTUATION}
-        retention = make_retention(self._connection.settings)
-        own = {"results": results, "question_marks": QUESTION_MARKS, RETENTION: retention}
-        return public | {PARAMETER_MAP: public | own}
+        return {"until": until, "marks": lucene.PUNCTUATION, "results": results, "question_marks": QUESTION_MARKS}
 
     @property
     def _own_result_query(self) -> str:
@@ -460,7 +461,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         name = self._filters.entity if self._filters else None
         if name is None:
             return None
-        [row] = self._read_statement("named_entities", {"scope": self._scope.key, "name": name})
+        [row] = self._read_statement("named_entities", {"name": name})
         return list_named_keys(row["entities"], name)
 
     def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> neo4j.Record:
@@ -484,7 +485,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         return row
 
     def _read_statement(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        return self._run_statement(name, *self._connection.statements.bind_parameters(name, parameters))
+        return self._run_statement(name, *self._connection.statements.bind_parameters(name, parameters, self._scope))
 
     def _run_statement(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         with telemetry.trace_statement(name, self._connection.telemetry_attributes):

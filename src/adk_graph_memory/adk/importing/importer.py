@@ -22,6 +22,7 @@ from adk_graph_memory.consolidation.fact_rules import make_statement_id
 from adk_graph_memory.graph import sessions, transfer
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.imports import ExportFile, ExportImporter
 from adk_graph_memory.memory.statements import check_authors
@@ -54,7 +55,7 @@ class MemoryWriter:
         now, redactor = datetime.now(UTC), self.memory.redactor
         statements = await redactor.redact_statements([self._make_statement(row, now) for row in rows])
         ids = [make_statement_id(statement.id or "") for statement in statements]
-        known = await transfer.fetch_told_memories(self.memory.connection, scope, ids)
+        known = await transfer.fetch_told_memories(UserGraph(self.memory.connection, scope), ids)
         wanted = list[Statement]()
         for row, id, statement in zip(rows, ids, statements, strict=True):
             if (told := known.get(id)) is None:
@@ -102,7 +103,7 @@ class SessionWriter:
             added = await transfer.add_app_state(connection, state.app_name, delta)
         else:
             scope = Scope(state.app_name, state.user_id)
-            added = await transfer.add_user_state(connection, scope, delta)
+            added = await transfer.add_user_state(UserGraph(connection, scope), delta)
         self.tally.count("state_keys", "added", added)
 
     async def write_session(self, session: SourceSession, pages: EventPages) -> None:
@@ -124,8 +125,7 @@ class SessionWriter:
             return
         if count >= len(known_ids):
             await transfer.finish_session(
-                self.memory.connection,
-                scope,
+                UserGraph(self.memory.connection, scope),
                 id=id,
                 uid=uid,
                 revision=count,
@@ -141,12 +141,11 @@ class SessionWriter:
     ) -> tuple[str, Sequence[str], bool]:
         """Find the session in the graph or create it; return its uid, its events' ids, and whether it is new."""
         connection = self.memory.connection
-        known = await sessions.fetch_event_ids(connection, scope, id=id, now=time.time())
+        known = await sessions.fetch_event_ids(UserGraph(connection, scope), id=id, now=time.time())
         if known is not None:
             return known[0], known[2], False
         created = await sessions.store_session(
-            connection,
-            scope,
+            UserGraph(connection, scope),
             id=id,
             uid=uuid.uuid4().hex,
             now=session.create_time,
@@ -165,8 +164,7 @@ class SessionWriter:
                 raise errors.InvalidArgument(reason="the graph's session has other events under this id")
             if new := page[len(known_here) :]:
                 is_appended = await sessions.append_messages(
-                    self.memory.connection,
-                    scope,
+                    UserGraph(self.memory.connection, scope),
                     session_id=id,
                     uid=uid,
                     revision=count + len(known_here),
@@ -181,7 +179,7 @@ class SessionWriter:
 
     async def _queue_session(self, scope: Scope, id: str) -> None:
         connection = self.memory.connection
-        record = await sessions.fetch_session(connection, scope, id=id, now=time.time())
+        record = await sessions.fetch_session(UserGraph(connection, scope), id=id, now=time.time())
         if record is None:
             return
         turns = records.make_stored_turns(record, scope.app_name, connection.settings.timezone)

@@ -98,8 +98,9 @@ WHERE EXISTS { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN row.t
     AND EXISTS { (e)<-[:SUPPORTED_BY]-(:@Fact) } AND NOT EXISTS { (e)<-[:SUPPORTED_BY]-(f:@Fact) WHERE f.state = 'current' })
 RETURN row.memory_id AS memory_id
 
-// promoted_copies
+// promoted_copies @operator
 // one row: how many turns of an app's shared memories belong to these sessions
+// of several users: somebody who forgets a fact learns how many copies the app's shared memories keep
 MATCH (u:@User {app_name: $app_name}) WHERE u.user_id STARTS WITH ':'
 UNWIND $session_uids AS session_uid
 MATCH (e:@Event {scope: u.scope, session_uid: session_uid}) WHERE e.memory_id IS NOT NULL

@@ -1,5 +1,6 @@
-// import_app_state
+// import_app_state @operator
 // one row: how many keys the app's state did not have; those that it has keep their values
+// of several users: an import writes what it is told of an app
 MERGE (a:@App {app_name: $app_name}) ON CREATE SET a.state = []
 SET a.lock = 0
 WITH a, [i IN range(0, size($state.keys) - 1) WHERE none(m IN a.state WHERE m STARTS WITH $state.keys[i])] AS missing

@@ -1,4 +1,4 @@
-// search_indexes
+// search_indexes @database
 // a row for each vector and full-text index of the database, whoever made it
 SHOW INDEXES YIELD name, type, entityType, labelsOrTypes, properties, options WHERE type IN ['VECTOR', 'FULLTEXT']
 RETURN name, toLower(type) AS type, entityType = 'NODE' AS is_of_nodes, labelsOrTypes AS labels, properties,

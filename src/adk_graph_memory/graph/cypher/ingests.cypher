@@ -131,9 +131,10 @@ UNWIND $ids AS id
 MATCH (e:@Event {scope: $scope, memory_id: id})
 SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
 
-// pending_ingests
+// pending_ingests @operator
 // a row for each request that nobody works at, the oldest first: whose it is, why it failed, how many seconds ago it was made,
 // and its turns
+// of several users: an operator, or a starting process, takes up what waits for anybody
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
 WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
@@ -145,8 +146,9 @@ MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
 // include unfinished
 
-// claimed_ingests
+// claimed_ingests @operator
 // a row for each request that a worker reads, that of the shortest lease first: whose it is, and until when it is leased
+// of several users: an operator sees what is being read, and when what a dead process read is free
 MATCH (i:@Ingest {state: 'claimed'}) WHERE i.lease_until > $now
   AND EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
 MATCH (u:@User {scope: i.scope})
@@ -154,8 +156,9 @@ WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.u
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.lease_until AS lease_until
 ORDER BY lease_until
 
-// count_waiting
+// count_waiting @operator
 // one row: how many requests of an app wait, or are being read
+// of several users: an operator sees how much of an app waits
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope}) WHERE u.app_name = $app_name
 RETURN count(i) AS waiting
@@ -178,8 +181,9 @@ ORDER BY i.requested_at
 MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.report IS NOT NULL
 RETURN toString(date(i.done_at)) AS day, i.extractor AS extractor, i.report AS report
 
-// ingest_reports
+// ingest_reports @operator
 // a row for each finished request: whose, on which day, by what, and its report
+// of several users: an operator asks what remembering cost
 MATCH (u:@User)
 WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 MATCH (i:@Ingest {scope: u.scope, state: 'done'}) WHERE i.report IS NOT NULL

@@ -114,8 +114,9 @@ RETURN n.key AS key,
 // include facts_held
   AS facts
 
-// known_owner
+// known_owner @operator
 // one row, or none: whether there is a user of this id, in this app
+// of several users: a command with an empty result asks whether there is such an app or user; it returns a yes
 MATCH (u:@User)
 WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 RETURN true AS is_known LIMIT 1
@@ -144,8 +145,9 @@ COUNT {
 // include fact_stands
 }
 
-// users
+// users @operator
 // a row for each user of the app, by id: how many sessions they have, turns in memory, and facts
+// of several users: an operator lists an app's users, and how much is stored of each
 MATCH (u:@User {app_name: $app_name})
 WHERE $after IS NULL OR u.user_id > $after
 WITH u ORDER BY u.user_id LIMIT $limit
@@ -160,8 +162,9 @@ RETURN u.app_name AS app_name, u.user_id AS user_id,
        AS facts
 ORDER BY user_id
 
-// apps
+// apps @operator
 // a row for each app, by name: how many users and sessions it has, and facts of them
+// of several users: an operator lists the apps, and how much is stored of each
 MATCH (one:@User) WHERE one.app_name IS NOT NULL AND ($after IS NULL OR one.app_name > $after)
 WITH DISTINCT one.app_name AS app_name ORDER BY app_name LIMIT $limit
 MATCH (u:@User {app_name: app_name})
@@ -174,8 +177,9 @@ RETURN app_name, count(u) AS users,
        ) AS facts
 ORDER BY app_name
 
-// owners
+// owners @operator
 // a row for each user (of this app, of this id, or of all), by scope
+// of several users: an operator checks the memory of anybody, each in its own scope
 MATCH (u:@User)
 WHERE u.scope > $after AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 RETURN u.scope AS scope, u.app_name AS app_name, u.user_id AS user_id ORDER BY scope LIMIT $limit

@@ -44,8 +44,9 @@ OR v.create_time <= $retention.now - $retention.older_than)
 (u.state <> [] AND (u.state_time <= $retention.now - $retention.user_state_ttl
   OR u.state_time <= $retention.now - $retention.older_than))
 
-// expired_counts
+// expired_counts @operator
 // a row for each of some users, by scope: who it is, and how much of each kind is to go
+// of several users: an operator deletes what has expired of anybody; it returns counts
 MATCH (u:@User)
 WHERE u.scope > $after AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 WITH u ORDER BY u.scope LIMIT $limit

@@ -99,8 +99,9 @@ RETURN ids, uids, times, revisions, display_names, states, CASE WHEN $include_st
 // include live_user_state
   END AS user_state
 
-// list_sessions_of_app
+// list_sessions_of_app @operator
 // the same over all users of the app, and whose the sessions and the states are
+// of several users: ADK lists a whole app's sessions when no user is named
 OPTIONAL MATCH (a:@App {app_name: $app_name})
 CALL () {
   MATCH (s:@Session {app_name: $app_name})
@@ -125,8 +126,9 @@ CALL () {
 RETURN ids, uids, user_ids, times, revisions, display_names, states, CASE WHEN $include_state THEN a.state END AS app_state,
   users, user_states
 
-// session_positions
+// session_positions @operator
 // a row for each of the app's sessions with this id: where it stands in a listing
+// of several users: the cursor of that listing
 MATCH (s:@Session {app_name: $app_name, id: $id})
 WHERE s.last_update_time IS NOT NULL
 RETURN s.user_id AS user_id, s.id AS id, s.last_update_time AS time
@@ -138,8 +140,9 @@ RETURN
 // include live_user_state
 AS user_state
 
-// append_events
+// append_events @operator
 // a row for each append whose session exists: its number, what became of the event, and the revision that it has
+// of several users: their appends share a transaction; each row names its own scope
 UNWIND range(0, size($appends) - 1) AS number
 WITH number, $appends[number] AS append
 MATCH (s:@Session {scope: append.scope, id: append.session_id})

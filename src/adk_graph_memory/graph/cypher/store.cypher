@@ -1,4 +1,4 @@
-// ownerless_nodes @unbounded
+// ownerless_nodes @database @unbounded
 // one row: how many nodes belong to a user whom the graph does not know
 CALL () {
   MATCH (n:@Memory) WHERE n.scope IS NOT NULL RETURN n.scope AS scope

@@ -19,8 +19,9 @@ RETURN labels(n) AS labels, properties(n) AS properties,
 // all that keys of nodes consist of, but for the scope
 other {.id, .session_uid, .key, .fact_id, .n, .session_id, .name, .version}
 
-// exported_apps
+// exported_apps @operator
 // a row for each of some apps (of this name, or of all), by name
+// of several users: an operator exports apps, with their state
 MATCH (a:@App)
 WHERE a.app_name > $after AND ($app_name IS NULL OR a.app_name = $app_name)
 RETURN properties(a) AS properties ORDER BY a.app_name LIMIT $limit

@@ -42,8 +42,9 @@ CALL (place) {
   RETURN node
 }
 
-// import_app
+// import_app @operator
 // one row: whether the graph did not have the app; what it has stays as it is
+// of several users: an import writes what it is told of an app
 OPTIONAL MATCH (known:@App {app_name: $app_name})
 MERGE (a:@App {app_name: $app_name})
 ON CREATE SET a += $properties

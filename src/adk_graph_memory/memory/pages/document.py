@@ -21,6 +21,7 @@ from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.memory.listings import Listings
 from adk_graph_memory.memory.pages.renderer import FILE_BASE, STATIC_FOLDER, Answer, PageRenderer, load_templates
@@ -168,9 +169,10 @@ class Showing(Profiles, Listings):
             errors.DatabaseError: the graph could not be read.
         """
         _check_options(question, about, limit)
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
+        scope = Scope(app_name, user_id)
+        graph = UserGraph(await prepare_connection(self.connection), scope)
         renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
-        renderer.owner_name = await inspection.find_owner_name(connection, scope, OWNER_KEY)
+        renderer.owner_name = await inspection.find_owner_name(graph, OWNER_KEY)
         if question:
             pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(self, scope, question))
         more = None if limit is None else limit + 1  # tells whether the limit leaves any out
@@ -182,7 +184,7 @@ class Showing(Profiles, Listings):
         if not is_part:
             profile = await self.profile(app_name=app_name, user_id=user_id)
             pages[renderer.make_url()] = await asyncio.to_thread(renderer.render_profile, profile)
-        collection = _Collection(connection, scope, renderer, facts, is_part=is_part, progress=progress)
+        collection = _Collection(graph, renderer, facts, is_part=is_part, progress=progress)
         async for path, page in collection.render_pages():
             pages[renderer.make_url(*path)] = page
         start = next(iter(pages)) if question or not is_part else renderer.make_url("facts")
@@ -200,7 +202,7 @@ async def find_answer(
         question, app_name=scope.app_name, user_id=scope.user_id, explain=True, first_wait=FIRST_WAIT, as_of=as_of
     )
     milliseconds = 1000 * (time.perf_counter() - start)
-    paths = await inspection.fetch_paths(memory.connection, scope, memories)
+    paths = await inspection.fetch_paths(UserGraph(memory.connection, scope), memories)
     return Answer(question, memories, paths, milliseconds, day)
 
 
@@ -220,15 +222,14 @@ class _Collection:
 
     def __init__(
         self,
-        connection: Connection,
-        scope: Scope,
+        graph: UserGraph,
         renderer: PageRenderer,
         facts: Sequence[StoredFact],
         *,
         is_part: bool,
         progress: Progress | None,
     ) -> None:
-        self._connection, self._scope, self._renderer = connection, scope, renderer
+        self._graph, self._renderer = graph, renderer
         self._facts, self._is_part, self._progress = facts, is_part, progress or (lambda done, total: None)
         keys = (key for fact in facts for key in (fact.subject_key, fact.object_key) if key)
         self._keys, self._ids = [*dict.fromkeys(keys)], {fact.id for fact in facts}
@@ -246,7 +247,7 @@ class _Collection:
     async def _render_facts(self) -> AsyncIterator[tuple[tuple[str, ...], str]]:
         for start in range(0, len(self._facts), FACTS_PER_STATEMENT):
             ids = [fact.id for fact in self._facts[start : start + FACTS_PER_STATEMENT]]
-            for details in await inspection.fetch_facts(self._connection, self._scope, ids):
+            for details in await inspection.fetch_facts(self._graph, ids):
                 self._turns.update((turn.session_id, turn.id) for turn in details.turns)
                 yield ("facts", details.fact.id), await asyncio.to_thread(self._renderer.render_fact, details)
             self._report(len(ids))
@@ -270,7 +271,7 @@ class _Collection:
     async def _fetch_entity(self, key: str) -> InspectedEntity | None:
         """Fetch an entity, unless it went since its facts were listed."""
         try:
-            details = await inspection.fetch_entity(self._connection, self._scope, key, limit=_LARGEST)
+            details = await inspection.fetch_entity(self._graph, key, limit=_LARGEST)
         except errors.NotFound:
             return None
         if not self._is_part:
@@ -287,12 +288,10 @@ class _Collection:
 
     async def _render_sessions(self) -> AsyncIterator[tuple[tuple[str, ...], str]]:
         named = {session_id for session_id, _ in self._turns}
-        listed = await inspection.fetch_sessions(self._connection, self._scope, limit=_LARGEST)
+        listed = await inspection.fetch_sessions(self._graph, limit=_LARGEST)
         sessions = [session for session in listed if session.id in named]
         for session in sessions:
-            turns = await inspection.fetch_session_turns(
-                self._connection, self._scope, session.id, limit=_LARGEST, uids=session.uids
-            )
+            turns = await inspection.fetch_session_turns(self._graph, session.id, limit=_LARGEST, uids=session.uids)
             if self._is_part:
                 turns = [self._keep_quotes(turn) for turn in turns if self._holds(turn)]
             yield ("sessions", session.id), await asyncio.to_thread(self._renderer.render_session, session.id, turns)

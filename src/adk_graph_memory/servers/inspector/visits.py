@@ -20,6 +20,7 @@ from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import PageRenderer
 from adk_graph_memory.records.scopes import Scope
@@ -107,7 +108,9 @@ OwnVisit = Annotated[Visit, Depends(open_visit)]
 
 async def open_page_visit(visit: OwnVisit) -> Visit:
     """Open the visit of a request for a page, which calls the owner of the memory by name."""
-    visit.renderer.owner_name = await inspection.find_owner_name(await visit.connect(), visit.scope, OWNER_KEY)
+    visit.renderer.owner_name = await inspection.find_owner_name(
+        UserGraph(await visit.connect(), visit.scope), OWNER_KEY
+    )
     return visit
 
 

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from adk_graph_memory import errors
 from adk_graph_memory.graph import inspection
 from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import format_english_date
 from adk_graph_memory.language.text import join_lines, shorten_text
 from adk_graph_memory.memory.graph_memory import GraphMemory
@@ -247,7 +248,7 @@ class _Tools:
             raise ToolError(f"{id} is what somebody said, word for word: only facts (`fact:…`) can be explained.")
         async with self._open_scope(context) as scope:
             connection = await prepare_connection(self._memory.connection)
-            details = await inspection.fetch_fact(connection, scope, id)
+            details = await inspection.fetch_fact(UserGraph(connection, scope), id)
         return describe_fact(details)
 
     async def profile(self, context: Context) -> str:
