@@ -56,6 +56,7 @@ def test_links_of_pages_beside_the_readme_lead_somewhere(page: str) -> None:
 
 
 PAGES_ABOUT_THE_CODE = ["ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md", "docs/recipes.md"]
+PAGES_ABOUT_THE_CODE += sorted(f"docs/internals/{path.name}" for path in (ROOT / "docs" / "internals").glob("*.md"))
 _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"[\w./-]+\.(?:py|cypher|md|yml|toml|cff|json)")
 _NAME = re.compile(r"(\w+)((?:\.[A-Za-z_]\w*)+)")

@@ -1,4 +1,8 @@
-"""Read what a page shows of a user's memory: one fact, one entity or one session, with what lies around it."""
+"""Read what a page shows of a user's memory: one fact, one entity or one session, with what lies around it.
+
+A page takes at most five statements. None of them derives the memory again: words, revisions and links are stored next
+to a fact.
+"""
 
 from __future__ import annotations
 

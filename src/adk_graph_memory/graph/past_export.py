@@ -1,4 +1,7 @@
-"""Read a user's nodes as of a time: later ones are left out, and derived ones are derived again."""
+"""Read a user's nodes as of a time: later ones are left out, and derived ones are derived again.
+
+``tests/integration/test_export_as_of.py`` compares the file with the one that was written then.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from agent_framework import ContextProvider, Message, SessionContext
 
 LOOP_KEY = "_agent_loop_iteration"
-"""The option by which ``AgentLoopMiddleware`` marks the runs of one loop (``agent_framework._agents``)."""
+"""The option by which ``AgentLoopMiddleware`` marks the runs of one loop (``agent_framework._agents``).
+
+If that changes, ``test_a_loop_is_one_turn_and_its_nudges_are_nobody_s_words`` fails.
+"""
 
 
 HAS_ORIGINS = "origin_session_ids" in inspect.signature(SessionContext.extend_messages).parameters

@@ -1,4 +1,8 @@
-"""Write what the graph holds of a user, an app or everybody into a file, for another graph to import."""
+"""Write what the graph holds of a user, an app or everybody into a file, for another graph to import.
+
+A line is a node with all its properties but those that belong to one graph alone, and with its relationships. Those
+named ``HAS_…`` are on the line of the node at their end, so that no line grows with the number of sessions or events.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Import an export of this package: user by user, and only users of whom the graph has nothing else."""
+"""Import an export of this package: user by user, and only users of whom the graph has nothing else.
+
+A user's lines are read twice, first for the nodes and then for their relationships, in batches of one transaction each.
+The user's node notes the import (``import_id``): nothing else would tell a user who is half imported from one who lives
+here. What was forgotten here is imported and forgotten again, with all that rests on it, before the user counts as
+imported.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Redact turns, statements, questions and metadata before anything else sees them; remove secrets."""
+"""Redact turns, statements, questions and metadata before anything else sees them; remove secrets.
+
+A turn's key is computed from the redacted text. No pattern looks further ahead than some fixed number of characters, so
+the time grows with the text and not with its square.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Names follow the semantic conventions: GenAI's for memory and models, the stable ones for databases. Spans and metrics
 never name the user, and contain text only if :func:`~adk_graph_memory.runtime.environment.is_text_captured`.
+
+ADK opens no spans around its services. So this package opens them around the services' methods, those of
+``GraphMemory`` (whose text is redacted by then), calls of a model, and statements.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ class SessionWriter:
     async def write_session(self, session: SourceSession, pages: EventPages) -> None:
         """Write what the graph lacks of a session.
 
-        Its state is the source's final one. So events are appended without applying their state deltas again.
+        Its state is the source's final one. So events are appended without applying their state deltas again: sessions
+        come in the order of their ids, and an old one would overwrite the state of the app and of the user.
 
         Raises:
             errors.InvalidArgument: its id or state cannot be stored.

@@ -1,4 +1,9 @@
-"""Search one index, or a vector and a full-text index together, whatever else the database is used for."""
+"""Search one index, or a vector and a full-text index together, whatever else the database is used for.
+
+Vector and hybrid searches are neo4j-graphrag's own retrievers. A search is one statement, after a first one that looks
+up the indexes and the plan of the ``retrieval_query``; its session only reads, which refuses what no plan shows. Users'
+words go to Lucene as quoted terms, but what is embedded stays as it was typed.
+"""
 
 from __future__ import annotations
 

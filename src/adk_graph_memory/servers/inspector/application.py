@@ -30,7 +30,11 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Nothing from elsewhere runs, nothing is kept, and no other site may frame or read a page."""
+"""Nothing from elsewhere runs, nothing is kept, and no other site may frame or read a page.
+
+No page needs an inline script or style: bars and spans are SVG with attributes, Cytoscape draws graphs on positions
+that the renderer computes, and the slider only adds a class.
+"""
 
 
 UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the server says why."
