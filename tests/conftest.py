@@ -23,7 +23,6 @@ from typer.testing import CliRunner, Result
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.local_neo4j.jars import get_cache_folder
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.vector_slots import open_slot
 from adk_graph_memory.models import embedder as models_embedder
 from adk_graph_memory.models.embedder import EmbedderAdapter
@@ -151,7 +150,7 @@ async def _prepare_graphs(server: Server, prefixes: list[str]) -> None:
         embedder, dimensions = GRAPHS[prefix]
         settings = server.settings(label_prefix=prefix, database_timeout=120)
         async with Connection(settings=settings) as connection:
-            await prepare_connection(connection)
+            await connection.prepare()
             await open_slot(connection, "a", EmbedderAdapter(embedder, settings).name, dimensions)
 
 

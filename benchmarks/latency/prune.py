@@ -17,7 +17,6 @@ from typing import Any
 from google.adk.sessions import Session
 
 from adk_graph_memory import GraphMemory, Neo4jSessionService, PruneReport, Statement
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
@@ -76,7 +75,8 @@ class Measured:
 
 async def fill(memory: GraphMemory, app_name: str, extent: Extent) -> None:
     """Write what has expired, and nothing else."""
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     text = FILL.replace("@", connection.settings.label_prefix)
     given = {"events": EVENTS_A_SESSION, "at": PAST.timestamp(), "text": "What was said a long time ago. " * 8}
     for number in range(extent.users):
@@ -93,7 +93,8 @@ async def fill(memory: GraphMemory, app_name: str, extent: Extent) -> None:
 
 async def count_nodes(memory: GraphMemory, app_name: str, extent: Extent) -> int:
     """How many nodes the users have whose things have expired, but for the nodes of the users themselves."""
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     text = "MATCH (n) WHERE n.scope IN $scopes AND (n:@Session OR n:@Event OR n:@Memory) RETURN count(n) AS nodes"
     scopes = [Scope(app_name, f"user-{number}").key for number in range(extent.users)]
     [row] = await connection.run_cypher(text.replace("@", connection.settings.label_prefix), {"scopes": scopes})

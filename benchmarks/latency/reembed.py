@@ -14,7 +14,6 @@ import time
 from dataclasses import dataclass
 
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.memory.jobs.reembedding import reembed_texts
 from adk_graph_memory.models.embedder import EmbedderAdapter
 from adk_graph_memory.models.local import CHUNK_SIZE
@@ -75,7 +74,7 @@ async def measure_rounds(settings: Settings, count: int, rounds: int) -> list[Ro
     """Fill a graph; in each round run the loop, and then re-embed everything."""
     texts, measured = make_texts(count), list[Round]()
     async with Connection(settings=settings) as connection:
-        await prepare_connection(connection)
+        await connection.prepare()
         await fill_graph(connection, texts)
         vectors = EmbedderAdapter(None, settings)
         await vectors.wait_until_ready()

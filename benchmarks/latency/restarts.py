@@ -19,7 +19,6 @@ from rich.table import Table
 
 from adk_graph_memory import Neo4jMemoryService, Turn
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.runtime.settings import load_settings
 from benchmarks import machine
 from benchmarks.latency.clock import time_call
@@ -67,7 +66,7 @@ async def measure(seconds: dict[str, list[float]], by_words_alone: dict[str, int
             memory = service.memory
             assert memory.vectors.embedder
             parts = [
-                await timed("prepare: schema", lambda: prepare_connection(memory.connection)),
+                await timed("prepare: schema", memory.connection.prepare),
                 await timed("prepare: the embedder's model", memory.vectors.embedder.wait_until_ready),
                 await timed("prepare: indexes for vectors, plans", service.prepare),
             ]

@@ -10,8 +10,8 @@ GraphMemoryError
 │                                 DatabaseMissing  ScopeError
 ├── DatabaseUnavailable           DatabaseTimeout  DatabaseFailing  DatabaseReadOnly
 ├── QueryFailed                   KeyTooLong
-├── SchemaError                   SchemaMissing  SchemaTooNew  SchemaUnknown  LabelConflict  IndexNameTaken
-│                                 EmbedderMismatch
+├── SchemaError                   SchemaMissing  SchemaTooNew  SchemaUnknown  SchemaUnchecked  LabelConflict
+│                                 IndexNameTaken  EmbedderMismatch
 ├── SessionClosed
 ├── NotFound
 ├── ConfirmationMissing
@@ -226,6 +226,13 @@ class SchemaUnknown(SchemaError):
     version that made the graph still reads it."""
     database: str
     found: int
+
+
+class SchemaUnchecked(SchemaError):
+    template = """
+    The schema of database {database!r} has not been checked yet, so nothing was read or written: this is a mistake in
+    adk-graph-memory. Please report it."""
+    database: str
 
 
 class LabelConflict(SchemaError):

@@ -13,7 +13,6 @@ from agent_framework import Agent, AgentSession, InMemoryHistoryProvider
 from tests.support.scripted_client import ScriptedClient
 
 from adk_graph_memory import GraphMemory, LocalNeo4j, errors
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.maf.history_provider import GraphHistoryProvider
 from adk_graph_memory.maf.memory_provider import GraphMemoryProvider
 from adk_graph_memory.records.scopes import Scope
@@ -60,7 +59,8 @@ async def test_memory_costs_no_run_and_remembers_all_of_them(
                 assert (await agent.run(f"Number {number}.", session=session)).text == "I see."
             async with asyncio.timeout(120):
                 await provider.flush()
-        connection = await prepare_connection(memory.connection)
+        connection = memory.connection
+        await connection.prepare()
         rows = await connection.run_cypher(
             "MATCH (e:Event {scope: $scope, author: 'user'}) RETURN e.text AS text ORDER BY e.timestamp, e.seq",
             {"scope": Scope(app_name, "ana").key},

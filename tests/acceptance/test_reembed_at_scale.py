@@ -24,7 +24,6 @@ import pytest
 from tests.conftest import Server
 
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.scopes import Scope
 
 pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("ray")]  # one cluster at a time
@@ -137,7 +136,7 @@ class Deployment:
 async def deployment(neo4j_server: Server, tmp_path: Path) -> AsyncIterator[Deployment]:
     settings = neo4j_server.settings(label_prefix=f"S{uuid.uuid4().hex[:10]}")
     async with Connection(settings=settings) as connection:
-        await prepare_connection(connection)
+        await connection.prepare()
         # As if a first embedder had begun, and none of its vectors were left: slot a is live.
         deployment = Deployment(connection, tmp_path)
         await deployment.run_cypher(

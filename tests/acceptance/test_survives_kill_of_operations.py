@@ -15,8 +15,6 @@ import pytest
 from tests.support.operations import OPERATIONS, World
 
 from adk_graph_memory.graph import erasing
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 
 pytestmark = pytest.mark.slow
@@ -81,8 +79,9 @@ def run_until_killed(process: subprocess.Popen[str]) -> int | None:
 
 async def read_state(world: World) -> dict[str, Any]:
     """What the graph holds of the user, but for when it was written."""
-    connection = await prepare_connection(world.memory.connection)
-    counts = await erasing.count_user(UserGraph(connection, Scope(world.app_name, "ada")))
+    connection = world.memory.connection
+    await connection.prepare()
+    counts = await erasing.count_user(connection.user(Scope(world.app_name, "ada")))
     facts = sorted([(fact.text, fact.state, len(fact.sources)) async for fact in world.memory.facts(**world.owner)])
     return {**counts, "texts": facts}
 

@@ -16,6 +16,7 @@ from adk_graph_memory.graph.statements import (
     FRAGMENT,
     LABELS,
     OPERATOR,
+    SCHEMA,
     TEMPLATE,
     UNBOUNDED,
     CypherBlock,
@@ -34,7 +35,7 @@ MIGRATIONS = [(file, block) for file, blocks in load_cypher_files("migrations").
 NAMES = {block.name for _, block in BLOCKS}
 INCLUDED = {name for _, block in BLOCKS for name in re.findall(r"^// include (\w+)$", block.text, re.MULTILINE)}
 
-OF_EVERYBODY = {block.name: tag for _, block in BLOCKS for tag in block.tags & {OPERATOR, DATABASE}}
+OF_EVERYBODY = {block.name: tag for _, block in BLOCKS for tag in block.tags & {OPERATOR, DATABASE, SCHEMA}}
 """The blocks that are not about one user, by their tags."""
 OF_NO_USER = {"App", "Meta"}
 """Labels of nodes that belong to an app or to the whole deployment."""
@@ -127,7 +128,7 @@ def test_names_are_unique_on_each_server_line(blocks: list[tuple[str, CypherBloc
 
 
 def test_tags_are_lines_that_we_know() -> None:
-    known = {FRAGMENT, TEMPLATE, UNBOUNDED, OPERATOR, DATABASE, "2026", "5.26"}
+    known = {FRAGMENT, TEMPLATE, UNBOUNDED, OPERATOR, DATABASE, SCHEMA, "2026", "5.26"}
     assert {tag for _, block in BLOCKS + MIGRATIONS for tag in block.tags} <= known
 
 

@@ -34,7 +34,6 @@ from tests.support.scripted_client import ScriptedClient
 
 from adk_graph_memory import GraphMemory, GraphMemoryPlugin, Neo4jMemoryService, Neo4jSessionService, errors
 from adk_graph_memory.graph.connection import SyncReads
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.maf import _compat
 from adk_graph_memory.maf.history_provider import GraphHistoryProvider
 from adk_graph_memory.maf.index_provider import Neo4jContextProvider
@@ -76,7 +75,8 @@ class World:
 
     async def words(self, user_id: str = "ana") -> list[str]:
         """All that memory holds or is asked to hold of what was said, in its order."""
-        connection = await prepare_connection(self.memory.connection)
+        connection = self.memory.connection
+        await connection.prepare()
         rows = await connection.run_cypher(
             f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
             "RETURN e.author + ': ' + e.text AS text ORDER BY e.timestamp, e.seq",
@@ -514,7 +514,8 @@ async def tell_agent_framework(world: World, app_name: str, texts: list[str]) ->
 
 async def digest_graph(world: World, app_name: str) -> list[tuple[Any, ...]]:
     """What the graph holds of a user, but for ids and times of day."""
-    connection = await prepare_connection(world.memory.connection)
+    connection = world.memory.connection
+    await connection.prepare()
     rows = await connection.run_cypher(
         f"""
         MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL
@@ -701,7 +702,8 @@ async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(w
     options: Any = {"app_name": world.app_name, "user_id": "ana", "idle": 3_600, "drain": 30}
     async with GraphMemoryProvider(world.memory, **options) as provider:
         await Agent(client=ScriptedClient(), context_providers=[provider]).run("I keep bees.", session=world.session())
-    connection = await prepare_connection(world.memory.connection)
+    connection = world.memory.connection
+    await connection.prepare()
     states = [row["state"] for row in await fetch_ingests(connection, Scope(world.app_name, "ana"))]
     assert set(states) <= {"done", "superseded"}
     assert "done" in states

@@ -15,7 +15,6 @@ from tests.integration.test_agent_framework import PREFIX, World, settings_over,
 from tests.support.scripted_client import ScriptedClient
 
 from adk_graph_memory import Neo4jSessionService, errors
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.maf.history_provider import GraphHistoryProvider
 from adk_graph_memory.records.scopes import Scope
 
@@ -204,7 +203,8 @@ async def test_a_fact_rests_on_the_message_of_the_session(world: World) -> None:
     for text in ("My dog Rex is afraid of thunder.", "My sister lives in Porto."):
         await agent.run(text, session=world.session())
         await provider.flush()
-    connection = await prepare_connection(world.memory.connection)
+    connection = world.memory.connection
+    await connection.prepare()
     rows = await connection.run_cypher(
         f"MATCH (e:{PREFIX}Event {{scope: $scope}}) "
         f"RETURN e.text AS text, e.seq AS seq, EXISTS {{ (:{PREFIX}Session)-[:HAS_EVENT]->(e) }} AS is_in_session, "

@@ -21,7 +21,6 @@ from adk_graph_memory.cli.application import app
 from adk_graph_memory.graph import artifacts as graph_artifacts
 from adk_graph_memory.graph.artifacts import ArtifactName, store_version
 from adk_graph_memory.graph.blobs import BlobStore
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.scopes import Scope
 
 LARGE = b"\x89" * 200_000
@@ -172,7 +171,7 @@ async def test_a_save_sent_twice_is_one_version(artifacts, owner):
     name = ArtifactName(Scope(owner["app_name"], owner["user_id"]), "s1", "a")
     version = {"id": os.urandom(8).hex(), "part": '{"text": "x"}', "metadata": "{}", "create_time": 1.0}
     connection = artifacts._connection
-    await prepare_connection(connection)
+    await connection.prepare()
     assert [await store_version(connection, name, version) for _ in range(2)] == [0, 0]
     assert await artifacts.list_versions(filename="a", **owner) == [0]
 

@@ -24,7 +24,6 @@ from adk_graph_memory.extraction import rules
 from adk_graph_memory.graph import ingest_queue, writing
 from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory import ingestion
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Statement
@@ -83,7 +82,7 @@ async def test_sessions_that_say_the_same_at_once_make_one_fact(memory, app_name
             for n in range(4)
         )
     )
-    counts = await writing.count_memories(UserGraph(memory.connection, Scope(app_name, "ann")))
+    counts = await writing.count_memories(memory.connection.user(Scope(app_name, "ann")))
     assert (counts["facts"], counts["turns"]) == (1, 4)
 
 
@@ -449,7 +448,7 @@ async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_na
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         for n, said in enumerate(turns):
             await memory.remember([said], session_id=f"s{n}", **owner(app_name))
-        counts = await writing.count_memories(UserGraph(memory.connection, Scope(app_name, "ann")))
+        counts = await writing.count_memories(memory.connection.user(Scope(app_name, "ann")))
     assert counts["facts"] == 600
     assert most["near_facts"] == most["write_facts"] == max(most.values()) == ROWS_PER_STATEMENT
 
@@ -491,7 +490,7 @@ async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_o
             await memory.remember([long], session_id="s", **owner(app_name))
 
         assert await longest_gap(work()) < 0.5
-        counts = await writing.count_memories(UserGraph(memory.connection, Scope(app_name, "ann")))
+        counts = await writing.count_memories(memory.connection.user(Scope(app_name, "ann")))
     assert (counts["facts"], counts["turns"]) == (2_000, 201)
 
 

@@ -21,7 +21,7 @@ from tests.support.loaded_modules import list_foreign_packages, list_loaded_by_c
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn
 from adk_graph_memory.cli import output
-from adk_graph_memory.graph import local_neo4j
+from adk_graph_memory.graph.local_neo4j import persistent
 from adk_graph_memory.graph.local_neo4j.persistent import RunningServer
 from adk_graph_memory.testing import ScriptedLlm
 
@@ -504,7 +504,7 @@ async def test_up_says_what_it_fetches_and_what_comes_next(command, monkeypatch)
         progress(158_000_000, 158_000_000)
         return RunningServer("bolt://127.0.0.1:7687", "neo4j", "secret", 1, "2026.08.1", "data")
 
-    monkeypatch.setattr(local_neo4j, "start_server", start_server)
+    monkeypatch.setattr(persistent, "start_server", start_server)
     monkeypatch.setattr(output.StatusLine, "show", lambda self, text: announced.append(text))
     elsewhere = await command("up")
     assert "bolt://127.0.0.1:7687" in elsewhere.stdout and "NEO4J_URI is set" in elsewhere.stderr
@@ -518,8 +518,8 @@ async def test_up_says_what_it_fetches_and_what_comes_next(command, monkeypatch)
 def running(monkeypatch):
     """A local server that runs, whatever is asked for."""
     server = RunningServer("bolt://127.0.0.1:7001", "neo4j", "hunter2", 1, "2026.08.1", "data")
-    monkeypatch.setattr(local_neo4j, "start_server", lambda port, **options: server)
-    monkeypatch.setattr(local_neo4j, "find_running_server", lambda: server)
+    monkeypatch.setattr(persistent, "start_server", lambda port, **options: server)
+    monkeypatch.setattr(persistent, "find_running_server", lambda: server)
 
 
 @pytest.mark.parametrize("options", [("--port", "7002"), ("--version", "5.26")])

@@ -32,8 +32,6 @@ from adk_graph_memory.graph import connection as module
 from adk_graph_memory.graph import driver_errors, json_map, sessions, writing
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Limits, Settings
 from adk_graph_memory.testing import ScriptedLlm
@@ -64,7 +62,7 @@ async def fetch_state(connection: Connection) -> int:
 
 
 async def fetch_prepared_state(connection: Connection) -> int:
-    await prepare_connection(connection)
+    await connection.prepare()
     return await fetch_state(connection)
 
 
@@ -281,7 +279,7 @@ async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connectio
 
 @pytest.mark.slow
 async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection, app_name: str) -> None:
-    await prepare_connection(connection)
+    await connection.prepare()
     await new_session(connection, Scope(app_name, "ada"), "one")
     with pytest.raises(errors.ConstraintViolated, match="already exists"):
         await new_session(connection, Scope(app_name, "ada"), "one")
@@ -289,7 +287,7 @@ async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection
 
 async def new_session(connection: Connection, scope: Scope, id: str) -> None:
     await sessions.store_session(
-        UserGraph(connection, scope),
+        connection.user(scope),
         id=id,
         uid=f"uid-{time.time_ns()}",
         now=1.0,
@@ -301,7 +299,7 @@ async def new_session(connection: Connection, scope: Scope, id: str) -> None:
 
 @pytest.mark.slow
 async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) -> None:
-    await prepare_connection(connection)
+    await connection.prepare()
     scope = Scope(app_name, "ada")
     for id in ("one", "two"):
         await new_session(connection, scope, id)
@@ -320,7 +318,7 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
                 await both_hold_one.wait()
             await transaction.run_statement("close_session", id=second, now=2.0)
 
-        await UserGraph(connection, scope).transact(work)
+        await connection.user(scope).transact(work)
 
     await asyncio.gather(lock("one", "two"), lock("two", "one"))
     assert attempts > 2
@@ -328,7 +326,7 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
 
 @pytest.mark.slow
 async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_name: str) -> None:
-    await prepare_connection(connection)
+    await connection.prepare()
     scope = Scope(app_name, "ada")
     await new_session(connection, scope, "one")
 
@@ -337,8 +335,8 @@ async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_n
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await UserGraph(connection, scope).transact(work)
-    assert await sessions.mark_session_closed(UserGraph(connection, scope), id="one", now=3.0) == 3.0
+        await connection.user(scope).transact(work)
+    assert await sessions.mark_session_closed(connection.user(scope), id="one", now=3.0) == 3.0
 
 
 # -- a network that goes silent ---------------------------------------------------------------------------------
@@ -452,7 +450,7 @@ async def test_a_transaction_may_take_longer_than_the_timeout_while_the_database
         return answers
 
     async with Connection(settings=neo4j_server.settings()) as connection:
-        await prepare_connection(connection)
+        await connection.prepare()
     async with Connection(settings=wired(neo4j_server, wire, 1)) as connection:
         assert await connection.transact(work) == 4
 
@@ -554,13 +552,13 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
     async with GraphMemory(settings=settings, model=ScriptedLlm.from_replies(reply), embedder=False) as memory:
         assert (await memory.remember(turns, session_id="s", **owner)).facts == {"ADD": 1}
         assert (await memory.remember(turns, session_id="s", **owner)).turns == 0
-        held = await writing.count_memories(UserGraph(memory.connection, Scope(app_name, "ada")))
+        held = await writing.count_memories(memory.connection.user(Scope(app_name, "ada")))
         assert (held["turns"], held["facts"]) == (1, 1)
 
 
 async def test_a_key_that_no_check_has_refused_is_named(neo4j_server: Any) -> None:
     async with Connection(settings=neo4j_server.settings()) as connection:
-        await prepare_connection(connection)
+        await connection.prepare()
         with pytest.raises(errors.KeyTooLong, match=r"about 8,000 bytes.*shorten it"):
             await connection.run_cypher("CREATE (:App {app_name: $name})", {"name": "x" * 9_000})
 
@@ -579,9 +577,9 @@ async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app
             limits=Limits(database_timeout=600),
         )
         async with asyncio.timeout(60), Connection(settings=settings, schema="off") as connection:
-            await prepare_connection(connection)
+            await connection.prepare()
             with pytest.raises(errors.DatabaseReadOnly, match=r"neo4j.*writable"):
                 await new_session(connection, Scope(app_name, "ada"), "one")
         async with Connection(settings=settings) as connection:
             with pytest.raises(errors.DatabaseReadOnly):
-                await prepare_connection(connection)
+                await connection.prepare()

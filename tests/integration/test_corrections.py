@@ -11,9 +11,8 @@ import pytest
 
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.graph import ingest_queue, snapshots
-from adk_graph_memory.graph.schema import prepare_connection
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.graph.snapshots import MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory import owner as memory_owner
 from adk_graph_memory.memory.jobs import batches
 from adk_graph_memory.memory.rewriting import FREE_REWRITES
@@ -314,7 +313,8 @@ async def test_no_session_stands_for_the_owner_s_word(memory: GraphMemory, owner
 
 async def test_what_the_owner_says_costs_nothing(memory: GraphMemory, owner: Owner) -> None:
     await memory.pin(await find_id(memory, owner, "Porto"), **owner)
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     rows = await ingest_queue.fetch_ingest_reports(connection, **owner)
     assert [entry.ingests for entry in batches.sum_reports(rows, ())] == [2]
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.memory import vectors as memory_vectors
 from adk_graph_memory.models.light import LightEmbedder
 from adk_graph_memory.runtime.settings import load_settings
@@ -68,7 +67,7 @@ def embedder() -> Iterator[SlowEmbedder]:
 
 async def wait_until_planned(service: Neo4jMemoryService) -> None:
     """Only the embedder is to be waited for."""
-    await prepare_connection(service.memory.connection)
+    await service.memory.connection.prepare()
     await service.memory.connection.planner.wait_until_planned()
 
 

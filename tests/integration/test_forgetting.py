@@ -24,8 +24,6 @@ from adk_graph_memory.consolidation.restriction import collect_label_words, coll
 from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
 from adk_graph_memory.graph import erasing, snapshots
 from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.rewriting import Rewriter
 from adk_graph_memory.records.memory import StoredMemory
 from adk_graph_memory.records.results import Receipt
@@ -82,8 +80,9 @@ async def fetch_stored(memory: GraphMemory, app_name: str) -> StoredMemory:
 
     The sources of a fact have no order in the graph.
     """
-    connection = await prepare_connection(memory.connection)
-    stored = (await snapshots.fetch_snapshot(UserGraph(connection, Scope(app_name, USER)))).stored
+    connection = memory.connection
+    await connection.prepare()
+    stored = (await snapshots.fetch_snapshot(connection.user(Scope(app_name, USER)))).stored
     return replace(
         stored,
         facts={
@@ -113,7 +112,8 @@ RETURN labels(n)[0] + '.' + key AS place, properties[key] AS value
 
 async def find_words(memory: GraphMemory, app_name: str, words: frozenset[str]) -> set[str]:
     """The properties of a user's nodes and relationships that tell one of the words."""
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     rows = await connection.run_cypher(WRITTEN, {"scope": Scope(app_name, USER).key})
     texts = [(place, text.replace("_", " ")) for place, value in rows for text in list_strings(value)]
     told = frozenset(word for word in words if not word.isdigit())
@@ -206,7 +206,7 @@ async def test_reasons_and_evidence_are_derived_too(make_memory: MakeMemory, app
         assert await memory.connection.run_cypher(f"{change} RETURN 1", scope)
         [found] = [checkup async for checkup in memory.check_memories(**owner)]
         assert found.differences
-        await Rewriter(UserGraph(memory.connection, Scope(**owner)), memory.vectors).restore_derivation()
+        await Rewriter(memory.connection.user(Scope(**owner)), memory.vectors).restore_derivation()
         assert [checkup.differences async for checkup in memory.check_memories(**owner)] == [0]
         assert await find_words(memory, app_name, frozenset({"zebrafish"})) == set()
 
@@ -226,7 +226,7 @@ async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
             await memory.forget([gone], app_name=forgetful, user_id=USER)
             await remember(memory, rest, ignorant)
             connection = memory.connection
-            derived = await Rewriter(UserGraph(connection, Scope(forgetful, USER))).restore_derivation()
+            derived = await Rewriter(connection.user(Scope(forgetful, USER))).restore_derivation()
             assert derived.is_empty
             stored = await fetch_stored(memory, forgetful)
             labels = (known.proposition.predicate for known in stored.facts.values())  # other readings chose them too
@@ -271,7 +271,7 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
 ) -> None:
     memory = make_memory(model=RecordedLlm.from_recording(replies.load_recording(name)))
     talk = replies.load_conversation(name)
-    graph, owner = UserGraph(memory.connection, Scope(app_name, USER)), {"app_name": app_name, "user_id": USER}
+    graph, owner = memory.connection.user(Scope(app_name, USER)), {"app_name": app_name, "user_id": USER}
     *kept, last = talk.sessions
     said = [turn.text for session in kept for turn in session.turns]
     lost = find_lost_words([turn.text for turn in last.turns], said) - OFFERED_WORDS
@@ -301,7 +301,8 @@ async def test_who_forgets_while_another_looks_leaves_no_half_of_a_memory(
     memory = make_memory(make_reply(fact("The user keeps bees", "I keep bees")))
     scope, owner = Scope(app_name, USER), {"app_name": app_name, "user_id": USER}
     await memory.remember(say("I keep bees"), session_id="s", **owner)
-    connection, run = await prepare_connection(memory.connection), Transaction.run_statement
+    await memory.connection.prepare()
+    connection, run = memory.connection, Transaction.run_statement
 
     async def run_and_be_overtaken(transaction: Transaction, name: str, *args: Any, **more: Any) -> Any:
         rows = await run(transaction, name, *args, **more)
@@ -311,8 +312,8 @@ async def test_who_forgets_while_another_looks_leaves_no_half_of_a_memory(
         return rows
 
     monkeypatch.setattr(Transaction, "run_statement", run_and_be_overtaken)
-    snapshot = await snapshots.fetch_snapshot(UserGraph(connection, scope))
-    assert snapshot == await snapshots.fetch_snapshot(UserGraph(connection, scope))
+    snapshot = await snapshots.fetch_snapshot(connection.user(scope))
+    assert snapshot == await snapshots.fetch_snapshot(connection.user(scope))
     assert not snapshot.turns and not snapshot.stored.facts and not snapshot.readings
 
 
@@ -460,7 +461,7 @@ async def test_no_fact_comes_back_from_a_turn_whose_fact_was_forgotten(make_memo
     await memory.remember(say("My dog Rex is much afraid of thunder."), session_id="s", **owner)
     assert [fact async for fact in memory.facts(**owner)] == []
     assert [recollection.kind for recollection in await memory.recall("Rex", **owner)] == ["event"]
-    assert (await Rewriter(UserGraph(memory.connection, Scope(app_name, USER))).restore_derivation()).is_empty
+    assert (await Rewriter(memory.connection.user(Scope(app_name, USER))).restore_derivation()).is_empty
 
 
 @pytest.mark.slow
@@ -504,7 +505,7 @@ async def test_forgetting_a_user_leaves_no_trace(
         )
         await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
         await memory.enqueue(say("Quentin waits in Zanzibar", start=50), session_id="later", **owner)
-        before = await erasing.count_user(UserGraph(memory.connection, Scope(app_name, USER)))
+        before = await erasing.count_user(memory.connection.user(Scope(app_name, USER)))
         partial = await memory.forget_user(**owner)
         assert (partial.events, partial.facts, partial.entities) == (
             before["turns"],
@@ -529,7 +530,8 @@ def make_event(text: str, number: int) -> Event:
 
 
 async def run_cypher(memory: GraphMemory, query: str, app_name: str) -> list[Any]:
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     text = query.replace("@", connection.settings.label_prefix)
     return await connection.run_cypher(text, {"scope": Scope(app_name, USER).key})
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn, errors
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -129,7 +128,8 @@ async def test_an_entity_tells_where_its_names_come_from(neo4j_server: Any, app_
 @pytest.mark.slow
 async def test_a_checkup_finds_what_is_not_derived_and_mends_it(memory: GraphMemory, owner: dict[str, str]) -> None:
     scope = Scope(owner["app_name"], "ada")
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     [healthy] = [one async for one in memory.check_memories(**owner)]
     assert (healthy.facts, healthy.differences, healthy.is_mended) == (2, 0, False)
     await connection.run_cypher(

@@ -17,7 +17,6 @@ from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin, describe_session
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.memory.background import IngestWorker, SessionKey, TurnBuffer
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -74,7 +73,8 @@ def say(worker: IngestWorker, service: Neo4jMemoryService, app_name: str, *texts
 
 
 async def read_states(service: Neo4jMemoryService, app_name: str, user_id: str = "ada") -> list[str]:
-    connection = await prepare_connection(service.memory.connection)
+    connection = service.memory.connection
+    await connection.prepare()
     return [row["state"] for row in await fetch_ingests(connection, Scope(app_name, user_id))]
 
 
@@ -163,7 +163,8 @@ async def test_no_error_of_the_plugin_reaches_the_reply(
     assert "a bug in the buffer" in caplog.text
     assert await say("They are mine.") == ["Indeed."]
     await plugin.close()
-    connection = await prepare_connection(service.memory.connection)
+    connection = service.memory.connection
+    await connection.prepare()
     query = f"MATCH (e:{PREFIX}Event {{scope: $scope}}) RETURN e.text AS text ORDER BY e.seq"
     rows = await connection.run_cypher(query, {"scope": Scope(app_name, "ada").key})
     # The first run's words came with the second's.

@@ -47,8 +47,6 @@ from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.graph import ingest_queue
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory import vectors as memory_vectors
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_text_response
@@ -140,7 +138,8 @@ class App:
         return [text for [text] in rows]
 
     async def ingests(self) -> list[dict[str, Any]]:
-        connection = await prepare_connection(self.memory.connection)
+        connection = self.memory.connection
+        await connection.prepare()
         return await fetch_ingests(connection, Scope(self.name, USER))
 
     async def assert_traceable(self) -> None:
@@ -1162,9 +1161,10 @@ async def test_a_call_that_is_cancelled_lets_go_of_its_claim(connect: Connect) -
 
 async def killed(app: App, turns: list[Turn], lease_seconds: float) -> ingest_queue.LeasedWindows:
     """What a worker that was killed after its claim leaves behind."""
-    connection = await prepare_connection(app.memory.connection)
+    connection = app.memory.connection
+    await connection.prepare()
     return await ingest_queue.lease_turns(
-        UserGraph(connection, Scope(app.name, USER)),
+        connection.user(Scope(app.name, USER)),
         "s1",
         turns,
         split=lambda turns: [turns],

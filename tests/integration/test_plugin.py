@@ -32,7 +32,6 @@ from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.graph import schema
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.memory import background
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Passage
@@ -73,7 +72,8 @@ class World:
             pass
 
     async def ingests(self, user_id: str = "ada") -> list[dict[str, Any]]:
-        connection = await prepare_connection(self.memory.memory.connection)
+        connection = self.memory.memory.connection
+        await connection.prepare()
         return await fetch_ingests(connection, Scope(self.app_name, user_id))
 
     async def states(self, user_id: str = "ada") -> list[str]:
@@ -81,7 +81,8 @@ class World:
 
     async def words(self, user_id: str = "ada") -> list[str]:
         """All that memory holds or is asked to hold of what was said, in its order, but for "I see."."""
-        connection = await prepare_connection(self.memory.memory.connection)
+        connection = self.memory.memory.connection
+        await connection.prepare()
         rows = await connection.run_cypher(
             f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
             "RETURN e.text AS text ORDER BY e.timestamp",

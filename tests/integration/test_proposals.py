@@ -15,7 +15,6 @@ from mcp import Client
 from tests.support.inspector_pages import ParsedPage
 
 from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.history import GuardCandidate, GuardVerdict
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.servers.inspector.application import inspector
@@ -147,7 +146,8 @@ async def test_what_cannot_be_corrected_is_refused_with_what_to_do(memory: Graph
 
 async def assert_untold(memory: GraphMemory, owner: Owner, word: str) -> None:
     """No node of the user says a word."""
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     query = "MATCH (n {scope: $scope}) RETURN properties(n) AS node"
     rows = await connection.run_cypher(query, {"scope": Scope(**owner).key})
     assert rows and not [row["node"] for row in rows if word in repr(row["node"])]

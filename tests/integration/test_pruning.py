@@ -20,7 +20,6 @@ from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionServ
 from adk_graph_memory.graph import blobs, erasing
 from adk_graph_memory.graph import erasing as graph_pruning
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -51,7 +50,8 @@ class House:
         return {"app_name": self.app_name, "user_id": user_id}
 
     async def rows(self, user_id: str, query: str, **given: Any) -> list[list[Any]]:
-        connection = await prepare_connection(self.sessions._connection)
+        connection = self.sessions._connection
+        await connection.prepare()
         scope = Scope(self.app_name, user_id).key
         rows = await connection.run_cypher(query.replace("@", PREFIX), {"scope": scope, **given})
         return [row.values() for row in rows]

@@ -20,7 +20,6 @@ from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -202,7 +201,8 @@ async def test_what_the_plugin_queues_and_reads_is_redacted(neo4j_server, app_na
         said = content(f"My bees know {TOKEN} by heart and cost {CARD}.")
         async for _ in runner.run_async(user_id="ann", session_id="s", new_message=said):
             pass
-        connection = await prepare_connection(service.memory.connection)
+        connection = service.memory.connection
+        await connection.prepare()
         wanted = {"done" if is_read else "pending"}
         for _ in range(600):
             states = {one["state"] for one in await fetch_ingests(connection, Scope(app_name, "ann"))}

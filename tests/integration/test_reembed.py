@@ -692,8 +692,6 @@ async def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(
         needless = await run(db, *embedder, *options)  # HashEmbedder() is what the database has
         assert needless.exit_code == 0 and "--force" in needless.stdout
         assert "Nothing was left to embed" in needless.stdout
-            needless.exit_code == 0 and "Nothing was left to embed" in needless.stdout and "--force" in needless.stdout
-        )
     dry = await run(db, *embedder, "--force", "--dry-run")
     assert dry.exit_code == 0
     assert "HashEmbedder:hash-64, 64 numbers" in dry.stdout

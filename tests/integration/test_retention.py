@@ -28,8 +28,6 @@ from adk_graph_memory import (
 )
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.graph import writing
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -249,20 +247,21 @@ async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner, expi
     await memory.remember([turn("t1", "I live in Porto", LATELY - timedelta(days=1))], **owner, session_id="s")
     moved = turn("t2", "I live in Braga", revisions_expire_at=expires_at)
     await memory.remember([moved], **owner, session_id="s")
-    connection = await prepare_connection(memory.connection)
-    [changed] = await writing.fetch_changed_facts(UserGraph(connection, Scope(**owner)))
+    connection = memory.connection
+    await connection.prepare()
+    [changed] = await writing.fetch_changed_facts(connection.user(Scope(**owner)))
     assert (changed["text"], len(changed["revisions"])) == ("I live in Porto", count)
     rows = await connection.run_cypher(
         f"MATCH (:{PREFIX}Fact {{scope: $scope}})-[:HAS_REVISION]->(r) RETURN r.expires_at AS at",
         {"scope": Scope(**owner).key},
     )
     assert [row["at"] for row in rows] == [expires_at and expires_at.timestamp()]
-    limited = await prepare_connection(make(revision_ttl="1h").connection)
+    limited = make(revision_ttl="1h").connection
     await limited.run_cypher(
         f"MATCH (r:{PREFIX}Revision {{scope: $scope}}) SET r.recorded_at = datetime($at)",
         {"scope": Scope(**owner).key, "at": LONG_AGO},
     )
-    [changed] = await writing.fetch_changed_facts(UserGraph(limited, Scope(**owner)))
+    [changed] = await writing.fetch_changed_facts(limited.user(Scope(**owner)))
     assert len(changed["revisions"]) == (1 if expires_at == FUTURE else 0)
 
 
@@ -303,7 +302,8 @@ async def test_an_event_expires_in_its_session_by_the_setting(make_sessions, own
 
 
 async def age_state(sessions: Neo4jSessionService, owner: dict[str, str]) -> None:
-    connection = await prepare_connection(sessions._connection)
+    connection = sessions._connection
+    await connection.prepare()
     given = {"scope": Scope(**owner).key, "at": LONG_AGO.timestamp()}
     await connection.run_cypher(f"MATCH (u:{PREFIX}User {{scope: $scope}}) SET u.state_time = $at", given)
 
@@ -339,7 +339,8 @@ async def test_a_version_of_an_artifact_expires_by_the_setting(neo4j_server, own
         for name, versions in (("old.txt", 2), ("mixed.txt", 1)):
             for n in range(versions):
                 await artifacts.save_artifact(filename=name, artifact=types.Part(text=f"{name} {n}"), **whose)
-        connection = await prepare_connection(artifacts._connection)
+        connection = artifacts._connection
+        await connection.prepare()
         given = {"scope": Scope(**owner).key, "at": LONG_AGO.timestamp()}
         await connection.run_cypher(
             f"MATCH (v:{PREFIX}ArtifactVersion {{scope: $scope}}) SET v.create_time = $at", given

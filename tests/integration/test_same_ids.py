@@ -26,7 +26,6 @@ from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSess
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.graph import ingest_queue, listings, writing
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.rewriting import Rewriter
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -114,9 +113,9 @@ class Life:
         await self.service.prepare()
         stored = await self.sessions.list_sessions(**self.owner)
         sessions = [await self.load(session.id) for session in stored.sessions]
-        facts = await listings.fetch_facts(UserGraph(connection, self.scope), now=now, past=True, limit=99)
-        entities = await listings.fetch_entities(UserGraph(connection, self.scope), now=now, limit=99)
-        changed = await writing.fetch_changed_facts(UserGraph(connection, self.scope))
+        facts = await listings.fetch_facts(connection.user(self.scope), now=now, past=True, limit=99)
+        entities = await listings.fetch_entities(connection.user(self.scope), now=now, limit=99)
+        changed = await writing.fetch_changed_facts(connection.user(self.scope))
         found = await self.memory.recall("Who eats steak with Aino?", limit=99, token_budget=9_999, **self.owner)
         self.memory.speakers.drop_outdated(self.scope, None)
         names = await self.artifacts.list_artifact_keys(session_id="s", **self.owner)
@@ -130,25 +129,23 @@ class Life:
                 fact.text
                 for first in facts[:1]
                 for fact in await listings.fetch_facts(
-                    UserGraph(connection, self.scope), now=now, past=True, limit=99, after=first.id
+                    connection.user(self.scope), now=now, past=True, limit=99, after=first.id
                 )
             ],
             "about": [
                 fact.text
-                for fact in await listings.fetch_facts(
-                    UserGraph(connection, self.scope), now=now, about="Aino", limit=99
-                )
+                for fact in await listings.fetch_facts(connection.user(self.scope), now=now, about="Aino", limit=99)
             ],
             "entities": [asdict(entity) for entity in entities],
             "entities after": [
                 entity.name
                 for first in entities[:1]
                 for entity in await listings.fetch_entities(
-                    UserGraph(connection, self.scope), now=now, limit=99, after=first.key
+                    connection.user(self.scope), now=now, limit=99, after=first.key
                 )
             ],
             "changed": [{**row, "quotes": sorted(row["quotes"])} for row in changed],
-            "counts": await writing.count_memories(UserGraph(connection, self.scope)),
+            "counts": await writing.count_memories(connection.user(self.scope)),
             "ingests": [
                 (row["session_id"], row["state"], row["reason"]) for row in await fetch_ingests(connection, self.scope)
             ],
@@ -270,7 +267,7 @@ async def lease(life: Life) -> Any:
     results = []
     for token in ("token", "another"):
         leases = await ingest_queue.lease_turns(
-            UserGraph(life.memory.connection, life.scope),
+            life.memory.connection.user(life.scope),
             "leased",
             turns,
             split=lambda turns: [turns],
@@ -284,7 +281,7 @@ async def lease(life: Life) -> Any:
 
 
 async def release(life: Life) -> Any:
-    await ingest_queue.release_lease(UserGraph(life.memory.connection, life.scope), "token", "given up")
+    await ingest_queue.release_lease(life.memory.connection.user(life.scope), "token", "given up")
 
 
 async def leave_a_request_behind(life: Life) -> Any:
@@ -362,7 +359,7 @@ async def delete_an_artifact(life: Life) -> Any:
 
 async def forget_a_fact(life: Life) -> Any:
     facts = await listings.fetch_facts(
-        UserGraph(life.memory.connection, life.scope), now=datetime(2027, 1, 1, tzinfo=UTC), past=True, limit=99
+        life.memory.connection.user(life.scope), now=datetime(2027, 1, 1, tzinfo=UTC), past=True, limit=99
     )
     [steak] = [fact.id for fact in facts if fact.text == STEAK]
     return replace(await life.memory.forget([steak], **life.owner), at=None)
@@ -386,7 +383,7 @@ async def delete_its_memory(life: Life) -> Any:
 
 
 async def derive_all_anew(life: Life) -> Any:
-    difference = await Rewriter(UserGraph(life.memory.connection, life.scope)).restore_derivation()
+    difference = await Rewriter(life.memory.connection.user(life.scope)).restore_derivation()
     assert difference.is_empty
 
 
@@ -478,12 +475,12 @@ async def test_a_page_begins_at_no_place_of_another_user(lives: list[Life]) -> N
     await state_facts(ada)
     await take_two_for_one(ada)
     connection, now = ada.memory.connection, datetime(2027, 1, 1, tzinfo=UTC)
-    [fact, *_] = await listings.fetch_facts(UserGraph(connection, ada.scope), now=now, limit=1)
-    [entity, *_] = await listings.fetch_entities(UserGraph(connection, ada.scope), now=now, limit=1)
+    [fact, *_] = await listings.fetch_facts(connection.user(ada.scope), now=now, limit=1)
+    [entity, *_] = await listings.fetch_entities(connection.user(ada.scope), now=now, limit=1)
     with pytest.raises(errors.NotFound):
-        await listings.fetch_facts(UserGraph(connection, bob.scope), now=now, limit=1, after=fact.id)
+        await listings.fetch_facts(connection.user(bob.scope), now=now, limit=1, after=fact.id)
     with pytest.raises(errors.NotFound):
-        await listings.fetch_entities(UserGraph(connection, bob.scope), now=now, limit=1, after=entity.key)
+        await listings.fetch_entities(connection.user(bob.scope), now=now, limit=1, after=entity.key)
 
 
 async def test_what_one_has_forgotten_another_may_say(lives: list[Life]) -> None:

@@ -20,8 +20,6 @@ from tests.conftest import Command
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, SharedMemory, Statement, Turn, errors
 from adk_graph_memory.graph import snapshots
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder
 
@@ -288,8 +286,9 @@ async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
         await memory.promote(id, **whose, to=NIGHT)
     await memory.remember([kept], **whose, session_id="s")
     assert (await memory.promote(id, **whose, to=NIGHT)).turns == 1
-    connection = await prepare_connection(memory.connection)
-    snapshot = await snapshots.fetch_snapshot(UserGraph(connection, Scope(app_name, NIGHT)))
+    connection = memory.connection
+    await connection.prepare()
+    snapshot = await snapshots.fetch_snapshot(connection.user(Scope(app_name, NIGHT)))
     [turn] = [turn for turn in snapshot.turns.values() if "kettle" in turn["text"]]
     assert kept.expires_at and turn["expires_at"] == pytest.approx(kept.expires_at.timestamp())
 

@@ -17,7 +17,6 @@ from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionServic
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.plugin import describe_session
 from adk_graph_memory.graph import ingest_queue, listings
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.background import TurnBuffer
 from adk_graph_memory.models import prompts
 from adk_graph_memory.records.scopes import Scope
@@ -172,7 +171,7 @@ async def test_a_fact_s_words_come_back_in_the_offset_in_which_they_were_said(ma
     turn = Turn("t", "user", "I keep bees", LATE)
     await memory.remember([turn], app_name=app_name, user_id="ada", session_id="s")
     [stored] = await listings.fetch_facts(
-        UserGraph(memory.connection, Scope(app_name, "ada")), now=datetime.now(UTC), limit=5
+        memory.connection.user(Scope(app_name, "ada")), now=datetime.now(UTC), limit=5
     )
     assert (stored.at.isoformat(), stored.sources[0].at.isoformat()) == (LATE.isoformat(), LATE.isoformat())
 
@@ -260,7 +259,7 @@ async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make,
 
 async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
-    known = await listings.fetch_facts(UserGraph(memory.connection, Scope(app_name, "ada")), now=NOVEMBER, limit=20)
+    known = await listings.fetch_facts(memory.connection.user(Scope(app_name, "ada")), now=NOVEMBER, limit=20)
     assert {fact.text: (fact.status, fact.holds) for fact in known} == {
         "Ada has worked at Bolt since May 2024": ("holds", True),
         "Ada plans to fly to Lisbon": ("lapsed", False),
@@ -269,7 +268,7 @@ async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so
         "Ada rents the flat": ("holds", True),
     }
     everything = await listings.fetch_facts(
-        UserGraph(memory.connection, Scope(app_name, "ada")), now=NOVEMBER, past=True, limit=20
+        memory.connection.user(Scope(app_name, "ada")), now=NOVEMBER, past=True, limit=20
     )
     assert {one.text for one in everything} - {fact.text for fact in known} == {"Ada lived in Porto"}
 

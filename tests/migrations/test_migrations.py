@@ -28,10 +28,8 @@ from adk_graph_memory.graph.schema import (
     migrate_schema,
     name_text_index,
     parse_server_line,
-    prepare_connection,
 )
 from adk_graph_memory.graph.statements import LABELS, CypherStatements, fill_identifiers, load_cypher_files, name_index
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.settings import Settings
 
@@ -75,7 +73,6 @@ COSTLY = {"AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "Cartesian
 MIGRATE = """
 import asyncio, os
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.runtime.settings import Settings
 statements_left, run_cypher = int(os.environ["T_STATEMENTS"]), Connection.run_cypher
 
@@ -88,7 +85,7 @@ async def run_and_die(self, *arguments, **options):
 
 Connection.run_cypher = run_and_die
 settings = Settings(uri=os.environ["T_URI"], password=os.environ["T_PASSWORD"], label_prefix=os.environ["T_PREFIX"])
-asyncio.run(prepare_connection(Connection(settings=settings)))
+asyncio.run(Connection(settings=settings).prepare())
 """
 
 
@@ -138,7 +135,7 @@ async def prepare(server: LocalNeo4j, *slots: str) -> str:
     prefix, (user, password) = next(PREFIXES), server.auth
     settings = Settings(uri=server.uri, username=user, password=password, label_prefix=prefix)
     async with Connection(settings=settings) as connection:
-        await prepare_connection(connection)
+        await connection.prepare()
         for slot in slots:
             await vector_slots.open_slot(connection, slot, "minilm", DIMENSIONS)
     return prefix
@@ -179,7 +176,8 @@ async def test_a_fresh_database_gets_its_version(deployed: Callable[..., Connect
 async def test_every_migration_leaves_a_record(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    connection = await prepare_connection(deployed())
+    connection = deployed()
+    await connection.prepare()
     recorded = rows(
         dba, f"MATCH (m:{prefix}Migration) RETURN m.name AS name, m.checksum AS checksum ORDER BY m.version"
     )
@@ -192,7 +190,7 @@ async def test_every_migration_leaves_a_record(
 async def test_every_constraint_and_index_is_there_and_online(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await prepare_connection(deployed())
+    await deployed().prepare()
     schema = schema_of(dba, prefix)
     assert {row["name"] for row in schema["INDEXES"]} == named_by_schema(prefix)
     assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
@@ -225,7 +223,7 @@ async def test_migrating_again_changes_nothing(
         return [nodes, [{k: v for k, v in row.items() if k not in read} for kind in schema for row in schema[kind]]]
 
     before = everything()
-    await prepare_connection(deployed(label_prefix=migrated_prefix))
+    await deployed(label_prefix=migrated_prefix).prepare()
     await migrate_schema(deployed(label_prefix=migrated_prefix))
     assert everything() == before
 
@@ -234,7 +232,7 @@ async def test_migrating_again_changes_nothing(
 async def test_many_connections_migrate_at_once(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await asyncio.gather(*(prepare_connection(deployed()) for _ in range(6)))
+    await asyncio.gather(*(deployed().prepare() for _ in range(6)))
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
@@ -264,7 +262,8 @@ async def test_a_process_that_dies_halfway_leaves_what_the_next_one_completes(
     killed = start_migrating(server, prefix, statements)
     assert (killed.communicate(timeout=120), killed.returncode) == ((None, ""), 9)
     assert 0 < len(schema_of(dba, prefix)["INDEXES"]) < len(named_by_schema(prefix))
-    connection = await prepare_connection(deployed())
+    connection = deployed()
+    await connection.prepare()
     assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
@@ -277,7 +276,7 @@ async def test_an_index_that_a_dead_server_left_of_a_constraint_gives_way_to_it(
     for name, label, key in (("meta_key", "Meta", "key"), ("app_key", "App", "app_name")):
         index = name_index(name, Settings(label_prefix=prefix))
         dba.run(f"CREATE INDEX `{index}` FOR (n:{prefix}{label}) ON (n.{key})").consume()
-    await prepare_connection(deployed())
+    await deployed().prepare()
     made = [row["name"] for row in schema_of(dba, prefix)["CONSTRAINTS"]]
     assert {name_index(name, Settings(label_prefix=prefix)) for name in ("meta_key", "app_key")} < set(made)
 
@@ -296,7 +295,7 @@ async def test_a_constraint_that_another_process_makes_meanwhile_stays(
         return await run_cypher(connection, text, *arguments, **options)
 
     monkeypatch.setattr(Connection, "run_cypher", race)
-    await prepare_connection(deployed())
+    await deployed().prepare()
     assert len(schema_of(dba, prefix)["CONSTRAINTS"]) == len(raced) > 10
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
@@ -307,7 +306,7 @@ async def test_an_index_of_another_label_stays_though_its_name_is_needed(
     index = name_index("app_key", Settings(label_prefix=prefix))
     dba.run(f"CREATE INDEX `{index}` FOR (n:{prefix}Other) ON (n.app_name)").consume()
     with pytest.raises(errors.QueryFailed, match=index):
-        await prepare_connection(deployed())
+        await deployed().prepare()
     assert [row["labelsOrTypes"] for row in rows(dba, "SHOW INDEXES YIELD *") if row["name"] == index] == [
         [f"{prefix}Other"]
     ]
@@ -324,7 +323,7 @@ def count(dba: neo4j.Session, prefix: str) -> dict[str, int]:
 
 async def test_check_refuses_a_fresh_database_and_names_the_command(deployed: Callable[..., Connection]) -> None:
     with pytest.raises(errors.SchemaMissing, match="adk-graph-memory migrate") as raised:
-        await prepare_connection(deployed(schema="check"))
+        await deployed(schema="check").prepare()
     assert all(name in str(raised.value) for name in load_cypher_files("migrations"))
 
 
@@ -333,21 +332,22 @@ async def test_only_auto_changes_the_schema(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, mode: str
 ) -> None:
     try:
-        await prepare_connection(deployed(schema=mode))
+        await deployed(schema=mode).prepare()
     except errors.SchemaMissing:
         assert mode == "check"
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
 
 
 async def test_check_accepts_what_auto_made(deployed: Callable[..., Connection], migrated_prefix: str) -> None:
-    await prepare_connection(deployed(label_prefix=migrated_prefix, schema="check"))
+    await deployed(label_prefix=migrated_prefix, schema="check").prepare()
 
 
 async def test_check_accepts_what_a_dba_made_of_the_printed_script(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
     run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
-    connection = await prepare_connection(deployed(schema="check"))
+    connection = deployed(schema="check")
+    await connection.prepare()
     assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
@@ -363,7 +363,7 @@ async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str)
 async def test_a_dbas_records_equal_ours(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
     run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
     other = next(PREFIXES)
-    await prepare_connection(deployed(label_prefix=other))
+    await deployed(label_prefix=other).prepare()
     query = "MATCH (m:{}Migration) RETURN m.version AS version, m.name AS name, m.checksum AS checksum ORDER BY version"
     assert rows(dba, query.format(prefix)) == rows(dba, query.format(other))
 
@@ -390,7 +390,7 @@ async def test_a_newer_schema_is_left_alone(
     dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: {newer}}})").consume()
     for mode in ("auto", "check"):
         with pytest.raises(errors.SchemaTooNew, match=f"{newer}.*upgrade"):
-            await prepare_connection(deployed(schema=mode))
+            await deployed(schema=mode).prepare()
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
 
 
@@ -413,7 +413,7 @@ async def test_the_schema_of_another_checkout_is_left_alone(
     before = fetch_meta()
     for mode in ("auto", "check"):
         with pytest.raises(errors.SchemaUnknown, match=rf"(?s)schema {state['version']}.*LABEL_PREFIX"):
-            await prepare_connection(deployed(schema=mode))
+            await deployed(schema=mode).prepare()
     assert (schema_of(dba, prefix), fetch_meta()) == ({"CONSTRAINTS": [], "INDEXES": []}, before)
     with pytest.raises(errors.SchemaUnknown):
         await migrate_schema(deployed())
@@ -421,12 +421,12 @@ async def test_the_schema_of_another_checkout_is_left_alone(
     run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
     assert (fetch_meta(), count(dba, prefix)["Migration"]) == (before, 0)
     with pytest.raises(errors.SchemaUnknown):
-        await prepare_connection(deployed(schema="check"))
+        await deployed(schema="check").prepare()
 
 
 async def test_off_asks_nothing(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
     dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
-    await prepare_connection(deployed(schema="off"))
+    await deployed(schema="off").prepare()
 
 
 # -- somebody else's data ---------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ def foreign(dba: neo4j.Session, prefix: str) -> str:
 
 async def test_labels_that_are_taken_are_named(deployed: Callable[..., Connection], foreign: str) -> None:
     with pytest.raises(errors.LabelConflict) as raised:
-        await prepare_connection(deployed())
+        await deployed().prepare()
     assert raised.value.labels == f"{foreign}Session, {foreign}Event, {foreign}Entity"
     assert "LABEL_PREFIX" in str(raised.value)
 
@@ -459,7 +459,7 @@ async def test_a_refused_database_stays_as_it_was(
     deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
 ) -> None:
     with pytest.raises(errors.LabelConflict):
-        await prepare_connection(deployed())
+        await deployed().prepare()
     assert schema_of(dba, foreign) == {"CONSTRAINTS": [], "INDEXES": []}
     assert count(dba, foreign) == {"Meta": 0, "Migration": 0}
 
@@ -469,18 +469,19 @@ async def test_somebody_elses_meta_nodes_count_as_taken(
 ) -> None:
     dba.run(f"UNWIND [1, 2] AS _ CREATE (:{prefix}Meta {{key: 'title'}})").consume()
     with pytest.raises(errors.LabelConflict, match=f"{prefix}Meta"):
-        await prepare_connection(deployed())
+        await deployed().prepare()
 
 
 async def test_taken_labels_may_be_shared_on_purpose(deployed: Callable[..., Connection], foreign: str) -> None:
-    connection = await prepare_connection(deployed(shared_database=True))
+    connection = deployed(shared_database=True)
+    await connection.prepare()
     assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
 
 
 async def test_a_label_prefix_keeps_clear_of_taken_labels(
     deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
 ) -> None:
-    await prepare_connection(deployed(label_prefix=f"{foreign}Adk"))
+    await deployed(label_prefix=f"{foreign}Adk").prepare()
     assert rows(dba, f"MATCH (s:{foreign}Session) RETURN count(s) AS n") == [{"n": 1}]
 
 
@@ -488,7 +489,7 @@ async def test_a_migrated_database_is_not_asked_again(
     deployed: Callable[..., Connection], dba: neo4j.Session, migrated_prefix: str
 ) -> None:
     dba.run(f"CREATE (:{migrated_prefix}Session)").consume()
-    await prepare_connection(deployed(label_prefix=migrated_prefix))
+    await deployed(label_prefix=migrated_prefix).prepare()
 
 
 @pytest.mark.parametrize(("one", "other"), [("Left", "Right"), pytest.param("Same", "SAME", marks=pytest.mark.full)])
@@ -497,13 +498,14 @@ async def test_two_label_prefixes_do_not_see_each_other(
 ) -> None:
     left, right = deployed(label_prefix=one), deployed(label_prefix=other)
     scope = Scope("app", "ada")
-    for connection in (await prepare_connection(left), await prepare_connection(right)):
+    for connection in (left, right):
+        await connection.prepare()
         await sessions.store_session(
-            UserGraph(connection, scope), id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
+            connection.user(scope), id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
         )
-    await sessions.remove_session(UserGraph(left, scope), id="s", now=2.0)
-    assert await sessions.fetch_session(UserGraph(left, scope), id="s", now=2.0) is None
-    assert await sessions.fetch_session(UserGraph(right, scope), id="s", now=2.0) is not None
+    await sessions.remove_session(left.user(scope), id="s", now=2.0)
+    assert await sessions.fetch_session(left.user(scope), id="s", now=2.0) is None
+    assert await sessions.fetch_session(right.user(scope), id="s", now=2.0) is not None
     assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_schema(other)
 
 
@@ -513,9 +515,9 @@ async def test_a_name_that_another_graph_has_is_told(
     name = f"adk_event_memory_key_OF_{prefix}"
     dba.run(f"CREATE CONSTRAINT {name} FOR (n:Other{prefix}) REQUIRE n.key IS UNIQUE").consume()
     with pytest.raises(errors.IndexNameTaken, match=rf"(?s)'{name}', for label Other{prefix},.*LABEL_PREFIX"):
-        await prepare_connection(deployed())
+        await deployed().prepare()
     dba.run(f"DROP CONSTRAINT {name}").consume()
-    await prepare_connection(deployed())
+    await deployed().prepare()
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
 
@@ -525,7 +527,8 @@ async def test_a_name_that_another_graph_has_is_told(
 async def test_the_first_slot_filled_is_live(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    connection = await prepare_connection(deployed())
+    connection = deployed()
+    await connection.prepare()
     assert (await vector_slots.fetch_schema_state(connection)).live_slot is None
     first = await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
     vectors = [row for row in schema_of(dba, prefix)["INDEXES"] if row["type"] == "VECTOR"]

@@ -15,7 +15,6 @@ from google.genai import types
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.statements import LABELS
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Passage
@@ -64,7 +63,8 @@ async def digest_users(memory: GraphMemory, *scopes: Scope, without: Sequence[st
 
     Nodes are told apart by nothing but their labels and properties, so two graphs with equal digests are equal.
     """
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     prefix = connection.settings.label_prefix
     given = {"scopes": [scope.key for scope in scopes], "labels": [f"{prefix}{label}" for label in LABELS]}
     nodes = await connection.run_cypher(
@@ -124,7 +124,8 @@ CREATE (e)-[:NEXT]->(next)
 
 async def fill_birds(memory: GraphMemory, scope: Scope, turns: int) -> None:
     """A user of one session: half of the turns are remembered, each of them with a fact."""
-    connection = await prepare_connection(memory.connection)
+    connection = memory.connection
+    await connection.prepare()
     await memory.vectors.embed_passages([Passage("bird")])  # from now on slot a is live
     prefix = connection.settings.label_prefix
     start = (

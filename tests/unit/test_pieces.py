@@ -115,7 +115,8 @@ def test_any_text_is_cut_without_loss(text: str, size: int) -> None:
     source_turn = turn(text)
     windows = pieces.pack_pieces([source_turn], size=size)
     assert "".join(piece.turn.text for window in windows for piece in window) == source_turn.text
-    assert all(sum(count_tokens(piece.turn.text) for piece in window) <= size for window in windows)
+    # A blank rest stays with the words before it, however long it is.
+    assert all(sum(count_tokens(piece.turn.text.rstrip()) for piece in window) <= size for window in windows)
 
 
 @given(st.lists(st.text(max_size=500), max_size=4), st.integers(20, 300))

@@ -28,8 +28,6 @@ from adk_graph_memory.graph import artifacts
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
 from adk_graph_memory.graph.blobs import BlobStore, delete_contents, open_configured_store
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import telemetry
 
@@ -259,7 +257,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         """List the names of the user's artifacts (with ``user:``) and, if one is given, the session's; sorted."""
         scope = make_artifact_scope(app_name, user_id)
         session_id = normalize_session_id(session_id)
-        names = await artifacts.fetch_artifact_names(UserGraph(await self._connect(app_name), scope), session_id)
+        names = await artifacts.fetch_artifact_names((await self._connect(app_name)).user(scope), session_id)
         return sorted(map(format_filename, names))
 
     @override
@@ -321,7 +319,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         """
         scope = make_artifact_scope(app_name, user_id)
         session_id = None if session_id is None else normalize_session_id(session_id)
-        versions = await artifacts.fetch_latest_versions(UserGraph(await self._connect(app_name), scope), session_id)
+        versions = await artifacts.fetch_latest_versions((await self._connect(app_name)).user(scope), session_id)
         return [
             LatestVersion(
                 name.session_id or None,
@@ -340,7 +338,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         Args:
             delete: also delete each orphan.
         """
-        connection = await prepare_connection(self._connection)
+        connection = self._connection
         store = await self._open_own_store(connection)
         async for contents in store.list_blobs(until=datetime.now(UTC) - MIN_ORPHAN_AGE):
             orphans = await artifacts.find_orphans(connection, [ContentKey(*content) for content in contents])

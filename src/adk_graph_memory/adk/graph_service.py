@@ -10,7 +10,6 @@ from neo4j import AsyncDriver
 
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.planning import PlannedStatement
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
@@ -58,12 +57,12 @@ class GraphService(Closeable):
 
     async def prepare(self) -> None:
         """Connect, update the schema and have the server plan its statements now instead of at the first request."""
-        await prepare_connection(self._connection)
+        await self._connection.prepare()
         await self._connection.planner.wait_until_planned()
 
     async def _connect(self, app_name: str) -> Connection:
         load_agent_dotenv(self._agents_dir, app_name, self._connection)
-        return await prepare_connection(self._connection)
+        return self._connection
 
     async def close(self) -> None:
         """Close the connections that this service opened in the running event loop; may be called again."""

@@ -26,7 +26,6 @@ from adk_graph_memory.adk.profile import MemoryProfile, make_memory_profiles
 from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph import listings
 from adk_graph_memory.graph.connection import Auth
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import read_state_zone
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.guard import GuardOption
@@ -274,7 +273,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         if self._is_filled or self.has_plugin:
             return
         self._empty_searches += 1
-        has_memories, session_count = await listings.fetch_filling(UserGraph(self.memory.connection, scope))
+        has_memories, session_count = await listings.fetch_filling(self.memory.connection.user(scope))
         if not has_memories and session_count < 2 and self._empty_searches < PATIENT_SEARCHES:
             return
         self._is_filled = True  # or that was logged

@@ -40,7 +40,6 @@ from adk_graph_memory.graph.sessions import (
     store_event,
     store_session,
 )
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import check_session_id
 from adk_graph_memory.runtime import telemetry
@@ -125,11 +124,10 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         expires_at = session_codec.parse_expiry(now, ttl, expire_time)
         id = session_codec.check_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
         check_session_id(id)
+        scope = Scope(session_codec.check_id("app_name", app_name), str(user_id))  # no shared memory has sessions
         try:
             record = await store_session(
-                UserGraph(
-                    connection, Scope(session_codec.check_id("app_name", app_name), str(user_id))
-                ),  # no shared memory has sessions
+                connection.user(scope),
                 id=id,
                 uid=platform_uuid.new_uuid(),
                 now=now,
@@ -150,7 +148,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         """Return the session with merged state and the selected events in append order, or None."""
         config = config or GetSessionConfig()
         record = await fetch_session(
-            UserGraph(await self._connect(app_name), Scope(app_name, user_id)),
+            (await self._connect(app_name)).user(Scope(app_name, user_id)),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
             recent=config.num_recent_events,
@@ -222,7 +220,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             limit: maximum number of events.
         """
         bodies, seqs = await fetch_events(
-            UserGraph(await self._connect(app_name), Scope(app_name, user_id)),
+            (await self._connect(app_name)).user(Scope(app_name, user_id)),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
             after_seq=after_seq,
@@ -250,13 +248,13 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         if forget_memory:  # first: what is interrupted here is done again by the next attempt
             from adk_graph_memory.memory.rewriting import Rewriter  # sessions alone load no memory
 
-            await Rewriter(UserGraph(connection, scope)).erase_session(id)
-        await remove_session(UserGraph(connection, scope), id=id, now=platform_time.get_time())
+            await Rewriter(connection.user(scope)).erase_session(id)
+        await remove_session(connection.user(scope), id=id, now=platform_time.get_time())
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return the user's state, with keys without ``user:``; empty if there is none."""
-        return await fetch_user_state(UserGraph(await self._connect(app_name), Scope(app_name, user_id)))
+        return await fetch_user_state((await self._connect(app_name)).user(Scope(app_name, user_id)))
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -297,7 +295,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         async with connection.locks.hold_lock((session.app_name, session.user_id, session.id)):
             uid, revision = session_codec.get_revision_marker(session)
             result = await store_event(
-                UserGraph(connection, Scope(session.app_name, session.user_id)),
+                connection.user(Scope(session.app_name, session.user_id)),
                 session_id=session.id,
                 event=session_codec.encode_event(event),
                 uid=uid,
@@ -322,9 +320,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             SessionNotFoundError: the session does not exist.
         """
         scope, now = Scope(session.app_name, session.user_id), platform_time.get_time()
-        result = await mark_session_closed(
-            UserGraph(await self._connect(session.app_name), scope), id=session.id, now=now
-        )
+        result = await mark_session_closed((await self._connect(session.app_name)).user(scope), id=session.id, now=now)
         if result is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for callback in self.on_close_session:

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 import adk_graph_memory
 from adk_graph_memory import errors
-from adk_graph_memory.cli.lazy_modules import asyncio, base_session_service, connections, graph_listings, schema
+from adk_graph_memory.cli.lazy_modules import asyncio, base_session_service, connections, graph_listings
 from adk_graph_memory.cli.output import (
     Output,
     announce,
@@ -282,7 +282,6 @@ async def check_owner(app_name: str | None = None, user_id: str | None = None) -
     if app_name is None and user_id is None:
         return
     async with connections.Connection() as connection:
-        await schema.prepare_connection(connection)
         if await graph_listings.is_known_owner(connection, app_name, user_id):
             return
     user = None if user_id is None else f"user {user_id!r}"

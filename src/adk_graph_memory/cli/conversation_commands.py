@@ -27,7 +27,7 @@ from adk_graph_memory.cli.application import (
     load_session,
     make_page,
 )
-from adk_graph_memory.cli.lazy_modules import connections, graph_sessions, listings, schema, session_codec
+from adk_graph_memory.cli.lazy_modules import connections, graph_sessions, listings, session_codec
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -82,7 +82,6 @@ async def sessions(
     """List an app's sessions, most recently active first."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
-        await schema.prepare_connection(connection)
         try:
             page = await graph_sessions.fetch_sessions(
                 connection, app_name, user_id, now=time.time(), limit=limit, after=after, newest_first=True

@@ -120,7 +120,7 @@ async def migrate(
         return Output({"cypher": script}, script, is_script=True)
     announce("Updating the schema")
     async with connections.Connection(settings=settings, schema="auto") as connection:
-        await schema.prepare_connection(connection)
+        await connection.prepare()
     version, uri = schema.get_schema_version(), configuration.hide_credentials(settings.uri or "")
     text = f"The schema of {uri} is at version {version}."
     return Output({"uri": uri, "version": version}, text)

@@ -35,7 +35,7 @@ from adk_graph_memory.cli.batch_options import (
     EngineName,
     run_batch,
 )
-from adk_graph_memory.cli.lazy_modules import batches, connections, ingest_queue, schema, session_codec, transcripts
+from adk_graph_memory.cli.lazy_modules import batches, connections, ingest_queue, session_codec, transcripts
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -181,7 +181,7 @@ async def _list_pending_jobs(
     memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None, model: str | None
 ) -> tuple[list[IngestJob], list[ClaimedIngest]]:
     """Make a job of each user's pending requests for one model; list those that are being read, too."""
-    connection = await schema.prepare_connection(memory.connection)
+    connection = memory.connection
     ingests = await ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
     characters: dict[tuple[str | None, str, str], int] = {}
     for ingest in ingests:
@@ -336,7 +336,6 @@ async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = No
     """Sum up what was remembered and what it cost, by user, day and extractor; prices come from the settings."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
-        await schema.prepare_connection(connection)
         rows = await ingest_queue.fetch_ingest_reports(connection, app_name=app_name, user_id=user_id)
         claims = await ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
         entries = batches.sum_reports(rows, connection.settings.prices)

@@ -33,11 +33,9 @@ from adk_graph_memory.cli.lazy_modules import (
     fact_rules,
     graph_listings,
     listings,
-    schema,
     speakers,
 )
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import format_short_date
 from adk_graph_memory.language.text import format_count, join_lines, shorten_text
 from adk_graph_memory.records.facts import AsOf
@@ -96,7 +94,6 @@ async def make_as_of(
     """Make the point in time, in the user's zone if it is one user's; a date without a time is the end of that day."""
     if valid_at is None and recorded_at is None:
         return None
-    await schema.prepare_connection(connection)
     zone = await speakers.SpeakerCache(connection).find_zone(scope) if scope else connection.settings.timezone
     moments = (moment and set_timezone(_extend_to_day_end(moment), zone) for moment in (valid_at, recorded_at))
     return AsOf(*moments)
@@ -133,9 +130,7 @@ async def facts(
         )
         page = await collect_page(listing, app_name, user_id)
         if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
-            meant = await graph_listings.find_entity(
-                UserGraph(connection, Scope(**whose)), about, now=datetime.now(UTC)
-            )
+            meant = await graph_listings.find_entity(connection.user(Scope(**whose)), about, now=datetime.now(UTC))
             listing = listings.Listings(connection).facts(
                 app_name=app_name, user_id=user_id, about=meant.key, past=past, limit=limit
             )
@@ -289,12 +284,12 @@ async def forget(
     scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
-        connection = await schema.prepare_connection(memory.connection)
+        connection = memory.connection
         if session_id:
-            count = await erasing.count_session_memories(UserGraph(connection, scope), session_id)
+            count = await erasing.count_session_memories(connection.user(scope), session_id)
         else:
             known_ids = [*(ids or ()), *map(fact_rules.make_statement_id, ids or ())]
-            count = await erasing.count_known_memories(UserGraph(connection, scope), known_ids)
+            count = await erasing.count_known_memories(connection.user(scope), known_ids)
         if not count:
             await _check_target(app_name, user_id, session_id, ids)
         else:

@@ -23,10 +23,9 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
-from adk_graph_memory.cli.lazy_modules import connections, erasing, listings, schema
+from adk_graph_memory.cli.lazy_modules import connections, erasing, listings
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.text import format_count, join_lines
 from adk_graph_memory.records.scopes import Scope
 
@@ -337,8 +336,8 @@ async def forget_user(
     """Forget all that memory holds of a user, and print a receipt of what went and what stays."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
-        connection, scope = await schema.prepare_connection(memory.connection), Scope(app_name, user_id)
-        counts = await erasing.count_user(UserGraph(connection, scope))
+        connection, scope = memory.connection, Scope(app_name, user_id)
+        counts = await erasing.count_user(connection.user(scope))
         if not any(counts.values()):
             await check_owner(app_name, user_id)
         what = [format_count(counts["turns"], "turn"), format_count(counts["facts"], "fact")]

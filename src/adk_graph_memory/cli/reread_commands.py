@@ -41,7 +41,6 @@ from adk_graph_memory.cli.lazy_modules import (
     ingest_queue,
     reembedding,
     reextraction,
-    schema,
 )
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, describe_error, print_error
@@ -271,7 +270,6 @@ async def reembed(
     selection = graph_reembed.TextSelection(app_name, user_id, start)
     announce("Waiting for Neo4j")
     async with connections.Connection(schema="check" if dry_run or failed else None) as connection:
-        await schema.prepare_connection(connection)
         if failed:
             return await _list_failures(connection)
         await check_owner(app_name, user_id)

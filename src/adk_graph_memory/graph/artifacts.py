@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.records.scopes import Scope
 
 
@@ -55,14 +54,14 @@ async def store_version(connection: Connection, name: ArtifactName, version: Map
         [row] = await transaction.run_statement("save_artifact", name.parameters, version=dict(version))
         return int(row["version"])
 
-    return await UserGraph(connection, name.scope).transact(work)
+    return await connection.user(name.scope).transact(work)
 
 
 async def fetch_version(
     connection: Connection, name: ArtifactName, version: int | None, *, with_content: bool
 ) -> StoredVersion | None:
     """Fetch a version by number, or the latest if ``version`` is None; None if there is none."""
-    rows = await UserGraph(connection, name.scope).run_statement(
+    rows = await connection.user(name.scope).run_statement(
         "artifact_version", name.parameters, version=version, with_content=with_content
     )
     return StoredVersion(**rows[0]["version"]) if rows else None
@@ -70,7 +69,7 @@ async def fetch_version(
 
 async def fetch_versions(connection: Connection, name: ArtifactName) -> list[StoredVersion]:
     """Fetch all versions without their content, oldest first."""
-    rows = await UserGraph(connection, name.scope).run_statement("artifact_versions", name.parameters)
+    rows = await connection.user(name.scope).run_statement("artifact_versions", name.parameters)
     return [StoredVersion(**row["version"]) for row in rows]
 
 
@@ -100,7 +99,7 @@ async def delete_versions(connection: Connection, name: ArtifactName) -> list[tu
     Returns:
         The content that no version has any more, each with the URL of its blob store.
     """
-    rows = await UserGraph(connection, name.scope).run_statement("delete_artifact", name.parameters)
+    rows = await connection.user(name.scope).run_statement("delete_artifact", name.parameters)
     return [(ContentKey(name.scope.key, row["id"]), row["store"]) for row in rows]
 
 

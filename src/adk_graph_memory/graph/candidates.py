@@ -9,10 +9,9 @@ from typing import Any, Protocol
 from neo4j import Record
 
 from adk_graph_memory.graph import erasing, fact_rows, lucene
-from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, read_known_entity
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records.facts import STATES_PREDICATE, Candidates, FactLink, KnownEntity, Proposition
 
@@ -74,6 +73,7 @@ async def fetch_candidates(
         is_judged: whether a judge decides what rules cannot. If so, facts about the same two entities and facts of
             similar meaning are candidates too.
     """
+    await graph.connection.prepare()
     keys, queries, tombstones = await asyncio.to_thread(_make_lookup_keys, graph, window, query)
     vector_property = batch.slot.vector_property if batch.slot else None
 

@@ -333,10 +333,10 @@ class Connection(Closeable):
         self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
         self._loop_drivers = LoopDrivers(self._open_driver)
         self._append_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, AppendQueue] = WeakKeyDictionary()
-        self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
+        self.reads, self.health = SyncReads(self, sync_driver), DriverHealth()
         self.server_line, self.locks = "2026", KeyedLocks()
         self.planner = StatementPlanner(self)
-        self.tombstone_key = ""
+        self._tombstone_key: str | None = None
 
     def read_settings(self) -> Settings:
         """Read the settings as they are now, without caching them."""
@@ -349,6 +349,38 @@ class Connection(Closeable):
     def __repr__(self) -> str:
         place = "a driver of the caller's" if self._given_driver else hide_credentials(self.settings.uri or "nowhere")
         return f"<Connection to {place}>"
+
+    # -- schema -----------------------------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Check the server and migrate or check the schema, as the settings say; every statement does this first.
+
+        Raises:
+            errors.DatabaseError, errors.SchemaError: as :func:`.schema.prepare_schema` does.
+        """
+        from adk_graph_memory.graph.schema import prepare_schema  # it runs its statements here
+
+        if self.is_prepared:
+            return
+        async with self.locks.hold_lock("prepare"):
+            if not self.is_prepared:
+                self.server_line, self._tombstone_key = await prepare_schema(self)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the schema has been checked."""
+        return self._tombstone_key is not None
+
+    @property
+    def tombstone_key(self) -> str:
+        """The key of this graph's tombstones.
+
+        Raises:
+            errors.SchemaUnchecked: nothing has prepared the connection, so the key is not known yet.
+        """
+        if self._tombstone_key is None:
+            raise errors.SchemaUnchecked(database=self.settings.database)
+        return self._tombstone_key
 
     # -- statements -------------------------------------------------------------------------------------------
 
@@ -372,6 +404,8 @@ class Connection(Closeable):
             scope: whose statement it is; only :class:`UserGraph` says so.
             more: further parameters.
         """
+        if self.statements.needs_schema(name):
+            await self.prepare()
         text, bound = self.statements.bind_parameters(name, {**(parameters or {}), **more}, scope)
         seconds = None if self.statements.is_unbounded(name) else within or self._timeout
         return await self._run_text(text, bound, name, seconds)
@@ -404,16 +438,18 @@ class Connection(Closeable):
             return await self._run_with_retry(run_once, seconds)
 
     async def transact(
-        self, work: Callable[[Transaction], Awaitable[T]], *, is_bounded: bool = True, scope: Scope | None = None
+        self, work: Callable[[Transaction], Awaitable[T]], *, changes_schema: bool = False, scope: Scope | None = None
     ) -> T:
         """Run ``work`` in one transaction; after a deadlock or a lost connection, run all of it again.
 
         Args:
             work: what runs the statements.
-            is_bounded: False for work that waits for others, such as a migration.
+            changes_schema: it needs no schema, and waits for others as long as they take.
             scope: whose statements it runs; only :class:`UserGraph` says so.
         """
-        seconds = self._timeout if is_bounded else None
+        if not changes_schema:
+            await self.prepare()
+        seconds = None if changes_schema else self._timeout
 
         async def run_once(driver: AsyncDriver, timer: SilenceTimer) -> T:
             async with (
@@ -517,6 +553,10 @@ class Connection(Closeable):
     def store_id(self) -> str:
         """The graph's name in telemetry: its database, and the label prefix if there is one."""
         return "/".join(filter(None, (self.settings.database, self.settings.label_prefix)))
+
+    def user(self, scope: Scope) -> UserGraph:
+        """Return the graph as one user's memory sees it."""
+        return UserGraph(self, scope)
 
     # -- drivers ----------------------------------------------------------------------------------------------
 
@@ -632,8 +672,33 @@ class Connection(Closeable):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class UserGraph:
+    """Runs the statements about one user, with the user's scope filled in, and no other statement.
+
+    :meth:`Connection.user` makes it; the connection itself refuses statements about one user.
+    """
+
+    connection: Connection
+    scope: Scope
+
+    async def run_statement(
+        self, name: str, parameters: Parameters | None = None, within: float | None = None, /, **more: Any
+    ) -> list[Record]:
+        """Run a statement about this user, as :meth:`Connection.run_statement` does.
+
+        Raises:
+            errors.ScopeError: the statement is not about one user, or a parameter names a scope.
+        """
+        return await self.connection.run_statement(name, parameters, within, self.scope, **more)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run ``work`` in one transaction, whose statements are about this user too."""
+        return await self.connection.transact(work, scope=self.scope)
+
+
 class Transaction:
-    """Named statements inside one open transaction."""
+    """Named statements inside one open transaction, about one user if a :class:`UserGraph` opened it."""
 
     def __init__(
         self,

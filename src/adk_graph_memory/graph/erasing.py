@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any
 
 from adk_graph_memory.graph.artifacts import ContentKey
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.listings import PAGE_SIZE
 from adk_graph_memory.graph.statements import RETENTION, make_retention
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.results import PruneKind, PruneReport, Receipt
 from adk_graph_memory.records.scopes import Scope
@@ -43,6 +42,7 @@ async def find_spent_turns(graph: UserGraph, times: Mapping[str, datetime]) -> s
 
     They were forgotten, or a fact of theirs was; or they were said before, and all that was read in them is over.
     """
+    await graph.connection.prepare()
     rows = [
         {
             "memory_id": id,

@@ -13,10 +13,9 @@ from typing import Any, Literal
 from neo4j import Record
 
 from adk_graph_memory.graph import erasing, fact_rows
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import get_utc_offset, restore_datetime
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import KnownEntity
@@ -140,6 +139,7 @@ async def lease_turns(
         pending_reason: if set, the windows stay pending for this reason instead of being leased.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
+    await graph.connection.prepare()
     requests = await asyncio.to_thread(_make_request_rows, graph.connection, turns, session_id)
 
     async def work(transaction: Transaction) -> LeasedWindows:
@@ -237,7 +237,7 @@ async def fetch_pending_ingests(
     """
     filters = {"before": before, "max_attempts": max_attempts, "now": time.time()}
     if app_name is not None and user_id is not None:
-        graph = UserGraph(connection, Scope(app_name, user_id))
+        graph = connection.user(Scope(app_name, user_id))
         rows = await graph.run_statement("pending_ingests_of_user", filters)
     else:
         rows = await connection.run_statement("pending_ingests", filters, app_name=app_name, user_id=user_id)
@@ -281,7 +281,7 @@ async def fetch_ingest_reports(
     """List finished requests of one app or user, or of all: app_name, user_id, day, extractor, report (JSON)."""
     if app_name is not None and user_id is not None:
         owner = {"app_name": app_name, "user_id": user_id}
-        rows = await UserGraph(connection, Scope(**owner)).run_statement("ingest_reports_of_user")
+        rows = await connection.user(Scope(**owner)).run_statement("ingest_reports_of_user")
         return [{**owner, **row} for row in rows]
     rows = await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)
     return [dict(row) for row in rows]

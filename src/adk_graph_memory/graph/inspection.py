@@ -13,7 +13,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows, json_map
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.records.inspection import (
     FactQuote,

@@ -10,8 +10,7 @@ from typing import cast
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import schema
-from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_index_states, fetch_schema_state
 from adk_graph_memory.records.readings import is_readable
 from adk_graph_memory.records.reports import Invariant

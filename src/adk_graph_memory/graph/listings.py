@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
-from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.language.spelling import choose_named, list_named
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.results import AppSummary, ProfileCandidate, StoredEntity, StoredFact, UserSummary

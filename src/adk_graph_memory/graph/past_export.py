@@ -16,8 +16,8 @@ from neo4j import Record
 from neo4j.time import DateTime
 
 from adk_graph_memory.graph import fact_rows, reviews, snapshots, transfer
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, VectorSlot
 from adk_graph_memory.records.memory import RecordedMemory
 from adk_graph_memory.records.portable import NodeKey, NodePlace, PortableEdge, PortableNode

@@ -129,6 +129,7 @@ class ReembedRun:
 
 async def find_reembed_target(connection: Connection, embedder: str, dimensions: int) -> ReembedTarget:
     """Find the slot for this embedder's vectors: the one that an earlier run began, or else the one not live."""
+    await connection.prepare()
     rows = await connection.run_statement("schema_state")
     state = vector_slots.read_schema_state(rows[0]["m"]) if rows else vector_slots.SchemaState()
     filling = rows[0]["m"].get("filling") if rows else None

@@ -9,11 +9,10 @@ from typing import Any
 from neo4j import Record
 
 from adk_graph_memory.graph import erasing, ingest_queue, writing
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.ingest_queue import CONTEXT_TURNS, Lease
 from adk_graph_memory.graph.listings import iterate_owners
 from adk_graph_memory.graph.snapshots import MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.readings import Reading, encode_reading
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Turn
@@ -72,7 +71,7 @@ async def iterate_outdated_sessions(
     """
     async for scope in iterate_owners(connection, app_name, user_id):
         characters: dict[str, list[int]] = {}
-        for row in await _fetch_rows(UserGraph(connection, scope), None, extractor, since):
+        for row in await _fetch_rows(connection.user(scope), None, extractor, since):
             characters.setdefault(row["session_id"], []).append(row["characters"])
         for session_id, counts in characters.items():
             yield OutdatedSession(scope, session_id, len(counts), sum(counts))

@@ -8,8 +8,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
-from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.records.history import HeldFact, Proposal
 from adk_graph_memory.records.readings import Reading, attribute_words, decode_reading
 

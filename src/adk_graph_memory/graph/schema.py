@@ -25,7 +25,7 @@ from adk_graph_memory.graph.statements import (
     name_index,
     parse_schema_version,
 )
-from adk_graph_memory.graph.vector_slots import SchemaState, await_indexes, fetch_schema_state, make_index_options
+from adk_graph_memory.graph.vector_slots import SchemaState, await_indexes, fetch_unchecked_state, make_index_options
 from adk_graph_memory.runtime.settings import Settings
 
 _PROPERTY_ORDERS = tuple(itertools.permutations(("n.text", "n.words", "n.scope")))
@@ -125,11 +125,11 @@ def knows_schema(version: int, checksum: str | None) -> bool:
     )
 
 
-async def prepare_connection(connection: Connection) -> Connection:
-    """Check the server and migrate or check the schema, as the settings say, at the first call only.
+async def prepare_schema(connection: Connection) -> tuple[str, str]:
+    """Check the server and migrate or check the schema, as the settings say.
 
     Returns:
-        The same connection.
+        The server line, and the key of the graph's tombstones.
 
     Raises:
         errors.UnsupportedServer: the server is too old.
@@ -138,22 +138,16 @@ async def prepare_connection(connection: Connection) -> Connection:
         errors.SchemaUnknown: a checkout from before the first release made this schema, or one with another schema.
         errors.LabelConflict: the database has nodes with our labels that are not ours.
     """
-    if connection.is_prepared:
-        return connection
-    async with connection.locks.hold_lock("prepare"):
-        if not connection.is_prepared:
-            connection.server_line = parse_server_line(await connection.fetch_server_agent())
-            await _ensure_schema(connection)
-            connection.tombstone_key = (await fetch_schema_state(connection)).tombstone_key
-            connection.is_prepared = True
-    return connection
+    connection.server_line = parse_server_line(await connection.fetch_server_agent())
+    await _ensure_schema(connection)
+    return connection.server_line, (await fetch_unchecked_state(connection)).tombstone_key
 
 
 async def _ensure_schema(connection: Connection) -> None:
     mode = connection.settings.schema_mode
     if mode == "off":
         return
-    state = await fetch_schema_state(connection)
+    state = await fetch_unchecked_state(connection)
     _refuse_other_schema(connection, state)
     missing = [
         *(name for name, _ in list_pending_migrations(state.version)),
@@ -209,7 +203,7 @@ async def migrate_schema(connection: Connection) -> None:
 
     async def migrate_locked(lock: Transaction) -> None:
         await lock.run_statement("hold_schema")
-        state = await fetch_schema_state(connection)
+        state = await fetch_unchecked_state(connection)
         _refuse_other_schema(connection, state)  # another process may have been first
         await connection.run_statement("create_names", connection.statements.list_names())
         for name, blocks in list_pending_migrations(state.version):
@@ -222,14 +216,14 @@ async def migrate_schema(connection: Connection) -> None:
             )
         await create_missing_indexes(connection, lock, state)
 
-    state = await fetch_schema_state(connection)
+    state = await fetch_unchecked_state(connection)
     if not connection.settings.shared_database and state.version == 0:
         await _refuse_taken_labels(connection)
     # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
     [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
     text = fill_identifiers(meta_constraint.text, connection.settings)
     await create_definition(connection, meta_constraint.name, text)
-    await connection.transact(migrate_locked, is_bounded=False)
+    await connection.transact(migrate_locked, changes_schema=True)
 
 
 async def create_definition(

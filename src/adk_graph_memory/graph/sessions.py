@@ -11,9 +11,8 @@ from neo4j import Record
 from adk_graph_memory import errors
 from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.append_queue import AppendResult
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import make_memory_id
 
@@ -177,7 +176,7 @@ async def fetch_sessions(
     if user_id is None:
         [row] = await connection.run_statement("list_sessions_of_app", parameters, app_name=app_name)
     else:
-        [row] = await UserGraph(connection, Scope(app_name, user_id)).run_statement("list_sessions_of_user", parameters)
+        [row] = await connection.user(Scope(app_name, user_id)).run_statement("list_sessions_of_user", parameters)
     return _read_listed_sessions(row, user_id)
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from neo4j import Record
 
 from adk_graph_memory.graph import fact_rows, ingest_queue, writing
-from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import FactLink, KnownFact, PlannedFact

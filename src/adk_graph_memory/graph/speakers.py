@@ -12,8 +12,6 @@ from neo4j import Record
 from adk_graph_memory import errors
 from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import parse_timezone
 from adk_graph_memory.language.detection import detect_languages
 from adk_graph_memory.records.scopes import Scope
@@ -56,7 +54,7 @@ class SpeakerCache:
         """Find a user's profile in the cache, or else in the graph."""
         entry = self._profiles.get(scope.key)
         if entry is None:
-            [row] = await UserGraph(self._connection, scope).run_statement(
+            [row] = await self._connection.user(scope).run_statement(
                 "speakers", sample=LANGUAGE_SAMPLE_SIZE, readable=LANGUAGE_SAMPLE_CHARACTERS
             )
             names = tuple(tuple(names) for names in row["speakers"])
@@ -74,7 +72,6 @@ class SpeakerCache:
 
     async def find_zone(self, scope: Scope) -> tzinfo:
         """Find the user's current time zone, bypassing the cache: their state changes without a write to memory."""
-        await prepare_connection(self._connection)
         self._profiles.pop(scope.key, None)
         return (await self.find_speaker_profile(scope)).zone
 

@@ -1,11 +1,11 @@
 """Load Cypher statements from ``.cypher`` files, fill in this deployment's identifiers, and bind what has expired.
 
-A block starts, at the top of a file or after an empty line, with ``// name`` or, for one server line only,
-``// name @2026``; the comment under it says what it returns. A block is about one user, whose
-scope it is given, unless it is tagged ``@operator`` (of an app, or of anybody) or ``@database`` (of the whole
-deployment). ``@Session`` is a label and ``@memory_text`` an index,
-named by the settings. A block with ``SLOT`` in its name stands for two, one for each slot of vectors, ``a`` and ``b``.
-``// include name`` stands for a fragment; ``// include name from row`` takes its parameters from a map of that name.
+A block starts, at the top of a file or after an empty line, with ``// name`` and its tags; the comment under it says
+what it returns. It is about one user, whose scope it is given, unless it is tagged ``@operator`` (of an app, or of
+anybody), ``@database`` (of the whole deployment) or ``@schema`` (it makes or describes the schema, so it needs none).
+``@2026`` keeps it to one server line. ``@Session`` in a text is a label and ``@memory_text`` an index, named by the
+settings. A block with ``SLOT`` in its name stands for two, one for each slot of vectors, ``a`` and ``b``. ``// include
+name`` stands for a fragment; ``// include name from row`` takes its parameters from a map of that name.
 
 All values are parameters, passed in one map. Neo4j plans a statement anew, for up to a second, for each new
 combination of parameter types, and lists and texts of another order of magnitude in length count as another type.
@@ -50,8 +50,8 @@ LABELS = frozenset(
 """Every label we write."""
 
 
-OPERATOR, DATABASE = "operator", "database"
-"""The tags of blocks that are not about one user: of an app or of anybody, and of the whole deployment."""
+OPERATOR, DATABASE, SCHEMA = "operator", "database", "schema"
+"""The tags of blocks that are not about one user."""
 
 
 FRAGMENT = "fragment"
@@ -121,7 +121,7 @@ class CypherBlock:
 
     def belongs_to(self, line: str) -> bool:
         """Whether a server of this line runs it: it is neither a piece of others nor of another line."""
-        return self.tags <= {line, UNBOUNDED, OPERATOR, DATABASE}
+        return self.tags <= {line, UNBOUNDED, OPERATOR, DATABASE, SCHEMA}
 
 
 def parse_blocks(source: str) -> list[CypherBlock]:
@@ -191,7 +191,8 @@ class CypherStatements:
             block.name: self._expand_includes(text) for block, text in texts.items() if block.belongs_to(line)
         }
         self._unbounded_names = {block.name for block in blocks if UNBOUNDED in block.tags}
-        self._user_names = {block.name for block in blocks if not block.tags & {OPERATOR, DATABASE}}
+        self._user_names = {block.name for block in blocks if not block.tags & {OPERATOR, DATABASE, SCHEMA}}
+        self._schema_names = {block.name for block in blocks if SCHEMA in block.tags}
         self._parameter_names = {name: frozenset(_MAPPED_PARAMETER.findall(text)) for name, text in self._texts.items()}
 
     def _expand_includes(self, text: str) -> str:
@@ -255,6 +256,10 @@ class CypherStatements:
     def is_unbounded(self, name: str) -> bool:
         """Whether a statement takes as long as the whole graph is large, so that no timeout fits it."""
         return name in self._unbounded_names
+
+    def needs_schema(self, name: str) -> bool:
+        """Whether a statement runs only once the schema is there; those that make it do not."""
+        return name not in self._schema_names
 
     def has_label(self, label: str) -> bool:
         """Whether any statement names this label or relationship type."""

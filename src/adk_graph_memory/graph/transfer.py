@@ -9,10 +9,9 @@ from typing import Any, Literal
 from neo4j import Record
 
 from adk_graph_memory.graph import erasing
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.export_lines import SLOT_PROPERTIES
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.records.portable import (
     LOCAL_PROPERTIES,

@@ -102,6 +102,12 @@ class SchemaState:
 
 
 async def fetch_schema_state(connection: Connection) -> SchemaState:
+    """Fetch the state of the schema, which is checked first."""
+    await connection.prepare()
+    return await fetch_unchecked_state(connection)
+
+
+async def fetch_unchecked_state(connection: Connection) -> SchemaState:
     """Fetch the schema's state; ``SchemaState()`` for a database that was never migrated."""
     rows = await connection.run_statement("schema_state")
     return read_schema_state(rows[0]["m"]) if rows else SchemaState()

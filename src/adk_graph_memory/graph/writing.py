@@ -9,10 +9,9 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from adk_graph_memory.graph import fact_rows, lucene
-from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records.facts import PlannedFact, WritePlan
 from adk_graph_memory.records.readings import Reading, encode_reading

@@ -22,8 +22,6 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import planning, sessions
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, get_spoken_text, make_message_ids
 from adk_graph_memory.maf.sessions import USER_KEY, UserId, check_app_name, find_user
 from adk_graph_memory.records.scopes import Scope, check_id
@@ -169,8 +167,8 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
     ) -> list[Message]:
         """Return a session's messages in order; of an unknown session, none."""
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
-        connection = await prepare_connection(self._connection)
-        bodies, _ = await sessions.fetch_events(UserGraph(connection, scope), id=session_id, now=time.time())
+        connection = self._connection
+        bodies, _ = await sessions.fetch_events(connection.user(scope), id=session_id, now=time.time())
         return [message for body in bodies if (message := decode_message(body)) is not None]
 
     @override
@@ -190,13 +188,13 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             errors.DatabaseError: the messages could not be saved.
         """
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
-        connection = await prepare_connection(self._connection)
+        connection = self._connection
         run_id, digests = uuid.uuid4().hex, [digest_message(message) for message in messages]
         new_ids = {id(message) for message in _new_messages.get()}
         resent_count = sum(id(message) not in new_ids for message in messages)
         for _ in range(MAX_ATTEMPTS):
             now = time.time()
-            stored = await sessions.fetch_event_ids(UserGraph(connection, scope), id=session_id, now=now)
+            stored = await sessions.fetch_event_ids(connection.user(scope), id=session_id, now=now)
             if stored is None:
                 await _create_session(connection, scope, session_id, now)
                 continue
@@ -211,7 +209,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
                 for message, event_id in zip(messages[start:], ids, strict=True)
             ]
             if await sessions.append_messages(
-                UserGraph(connection, scope), session_id=session_id, uid=uid, revision=revision, events=events
+                connection.user(scope), session_id=session_id, uid=uid, revision=revision, events=events
             ):
                 return
         raise errors.WriteConflict(attempts=MAX_ATTEMPTS)
@@ -225,7 +223,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
 
     async def prepare(self) -> None:
         """Connect, update the schema and have the server plan its statements now instead of at the first run."""
-        await prepare_connection(self._connection)
+        await self._connection.prepare()
         await self._connection.planner.wait_until_planned()
 
     async def close(self) -> None:
@@ -238,7 +236,7 @@ async def _create_session(connection: Connection, scope: Scope, id: str, now: fl
     nothing = JsonMapDelta.from_values({})
     with suppress(errors.ConstraintViolated):
         await sessions.store_session(
-            UserGraph(connection, scope),
+            connection.user(scope),
             id=id,
             uid=uuid.uuid4().hex,
             now=now,

@@ -18,8 +18,6 @@ from typing import Any, TextIO
 from adk_graph_memory import errors
 from adk_graph_memory.graph import export_lines, listings, past_export, snapshots, transfer, vector_slots
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import SchemaState, VectorSlot
 from adk_graph_memory.memory import past
 from adk_graph_memory.records.facts import AsOf
@@ -74,7 +72,7 @@ class Exporting:
         if as_of is not None and as_of.valid is not None:
             raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
         SharedMemory.check_user_id(user_id)
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         owner = {"user": user_id, "app": app_name}
         what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
         if what and not await listings.is_known_owner(connection, app_name, user_id):
@@ -142,21 +140,21 @@ class _Export:
         )
 
     async def _write_user(self, file: TextIO, scope: Scope, live: VectorSlot | None) -> None:
-        marks = await transfer.fetch_marks(UserGraph(self._connection, scope))
+        marks = await transfer.fetch_marks(self._connection.user(scope))
         async for node in await self._open_nodes(scope, live):
             self._users += node.place.label == "User"
             self._count(node)
             self._write_line(file, export_lines.encode_node(node, self._users))
-        if marks != await transfer.fetch_marks(UserGraph(self._connection, scope)):
+        if marks != await transfer.fetch_marks(self._connection.user(scope)):
             self._changed_users.append((scope.app_name, scope.user_id))
             del self._changed_users[CHANGED_USERS_KEPT:]
 
     async def _open_nodes(self, scope: Scope, live: VectorSlot | None) -> AsyncIterator[PortableNode]:
         if self._recorded_at is None:
-            return transfer.iterate_nodes(UserGraph(self._connection, scope), live)
-        snapshot = await snapshots.fetch_snapshot(UserGraph(self._connection, scope))
+            return transfer.iterate_nodes(self._connection.user(scope), live)
+        snapshot = await snapshots.fetch_snapshot(self._connection.user(scope))
         memory = await asyncio.to_thread(past.derive_recorded_memory, snapshot, self._recorded_at)
-        return past_export.iterate_past_nodes(UserGraph(self._connection, scope), live, snapshot, memory)
+        return past_export.iterate_past_nodes(self._connection.user(scope), live, snapshot, memory)
 
     def _count(self, node: PortableNode) -> None:
         self._nodes[node.place.label] += 1

@@ -12,9 +12,7 @@ from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.artifacts import ContentKey, delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.rewriting import Erasure, Rewriter
 from adk_graph_memory.memory.vectors import GraphVectors
@@ -77,8 +75,8 @@ class Forgetting:
         """
         names = _list_names(ids)
         telemetry.annotate_memory_ids([ids] if isinstance(ids, str) else ids)
-        connection = await prepare_connection(self.connection)
-        if not await erasing.count_known_memories(UserGraph(connection, Scope(app_name, user_id)), names):
+        connection = self.connection
+        if not await erasing.count_known_memories(connection.user(Scope(app_name, user_id)), names):
             return Receipt()
         return await self._erase(
             app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
@@ -93,8 +91,8 @@ class Forgetting:
             errors.DatabaseError: the graph could not be read.
         """
         names = _list_names(ids)
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        rewriter = Rewriter(UserGraph(connection, scope), self.vectors)
+        connection, scope = self.connection, Scope(app_name, user_id)
+        rewriter = Rewriter(connection.user(scope), self.vectors)
         rewrite = await rewriter.preview_erasure(
             lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
         )
@@ -152,11 +150,11 @@ class Forgetting:
             errors.ArtifactStoreUnusable: the content of an artifact could not be deleted; the rest is forgotten.
             errors.DatabaseError: the graph could not be written. Call it again: it goes on where it was.
         """
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        before = await erasing.count_user(UserGraph(connection, scope))
+        connection, scope = self.connection, Scope(app_name, user_id)
+        before = await erasing.count_user(connection.user(scope))
         contents = await self._erase_artifacts(connection, scope) if artifacts else []
-        await erasing.erase_user(UserGraph(connection, scope), with_sessions=sessions)
-        after = await erasing.count_user(UserGraph(connection, scope))
+        await erasing.erase_user(connection.user(scope), with_sessions=sessions)
+        after = await erasing.count_user(connection.user(scope))
         gone = {kind: before[kind] - after[kind] for kind in before}
         await delete_contents(contents)
         return Receipt(
@@ -171,9 +169,9 @@ class Forgetting:
 
     async def _erase_artifacts(self, connection: Connection, scope: Scope) -> list[tuple[ContentKey, str]]:
         """Erase the artifacts from the graph; return the keys and stores of their contents."""
-        names = await fetch_user_artifacts(UserGraph(connection, scope))
+        names = await fetch_user_artifacts(connection.user(scope))
         return [content for name in names for content in await delete_versions(connection, name)]
 
     async def _erase(self, app_name: str, user_id: str, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
-        connection = await prepare_connection(self.connection)
-        return await Rewriter(UserGraph(connection, Scope(app_name, user_id)), self.vectors).erase_memories(select)
+        connection = self.connection
+        return await Rewriter(connection.user(Scope(app_name, user_id)), self.vectors).erase_memories(select)

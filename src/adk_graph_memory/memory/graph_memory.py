@@ -17,7 +17,6 @@ from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph import ingest_queue
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.speakers import SpeakerCache
 from adk_graph_memory.memory.export import Exporting
 from adk_graph_memory.memory.guard import Guard, GuardOption, choose_guard
@@ -181,7 +180,6 @@ class GraphMemory(
         telemetry.annotate_memories(turns)
         scope = Scope(app_name, user_id)
         check_authors(scope, (turn.author for turn in turns))
-        await prepare_connection(self.connection)
         delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
         return await self._ingest_turns(scope, session_id, turns, delta, topics=allowed_topics)
 
@@ -198,7 +196,7 @@ class GraphMemory(
         check_session_id(session_id)
         turns = await self._clean_turns(turns)
         telemetry.annotate_memories(turns)
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
+        connection, scope = self.connection, Scope(app_name, user_id)
         check_authors(scope, (turn.author for turn in turns))
         ingestion = self._make_ingestion(connection)
         return await ingestion.enqueue_turns(scope, session_id, turns) if turns else 0
@@ -230,7 +228,7 @@ class GraphMemory(
             Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
         SharedMemory.check_user_id(user_id)
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         ingests = await ingest_queue.fetch_pending_ingests(
             connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
         )
@@ -288,7 +286,7 @@ class GraphMemory(
         """
         if not isinstance(query, str):
             raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
-        await prepare_connection(self.connection)
+        await self.connection.prepare()
         scopes = await self._list_scopes(app_name, user_id, shared)
         options = RecallOptions(
             limit,
@@ -309,7 +307,6 @@ class GraphMemory(
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> GraphMemoryRetriever:
         """Make a neo4j-graphrag retriever over this user's memory; once prepared, this only asks who speaks."""
-        await prepare_connection(self.connection)
         if self.vectors.slot_tracker.slot is None:
             await self.vectors.embed_question("ready?")
         scope, redact = Scope(app_name, user_id), self.redactor.redact_function
@@ -331,7 +328,7 @@ class GraphMemory(
             await llm.check_model(self._language_model)
         self.vectors.start_loading()
         with self.connection.planner.paused():  # the server drops its plans when the vectors' indexes are made
-            await prepare_connection(self.connection)
+            await self.connection.prepare()
             await self.vectors.prepare_embedder()
         self.plan_ahead()
         await self.connection.planner.wait_until_planned()

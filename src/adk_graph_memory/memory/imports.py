@@ -17,10 +17,8 @@ from typing import Any, BinaryIO, TypeVar
 from adk_graph_memory import errors
 from adk_graph_memory.graph import export_lines, schema, transfer, vector_slots
 from adk_graph_memory.graph.blobs import list_trusted_stores
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.graph.transfer import VectorTarget
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.maintenance import embed_missing_nodes
 from adk_graph_memory.memory.rewriting import Erasure, Rewriter
@@ -329,7 +327,7 @@ class SectionWriter:
 
     async def _write_nodes(self, rows: Sequence[ExportedNode]) -> None:
         counts = await transfer.import_nodes(
-            UserGraph(self.memory.connection, self.scope),
+            self.memory.connection.user(self.scope),
             list({row.node.place: row.node for row in rows}.values()),
             self.target,
             checks_tombstones=self.checks_tombstones,
@@ -341,7 +339,7 @@ class SectionWriter:
 
     async def _write_edges(self, rows: Sequence[ExportedEdge]) -> None:
         edges = [(row.node, row.edge) for row in rows]
-        new, loose = await transfer.import_edges(UserGraph(self.memory.connection, self.scope), edges)
+        new, loose = await transfer.import_edges(self.memory.connection.user(self.scope), edges)
         self.tally.count("relationships", number=len(rows))
         self.tally.count("relationships", "new", new)
         self.tally.count("relationships", "known", len(rows) - len(loose) - new)
@@ -353,7 +351,7 @@ class SectionWriter:
         """Forget once more what was forgotten here, with all that was derived from it."""
         if not self.refused_turns and not self.refused_readings:
             return
-        receipt = await Rewriter(UserGraph(self.memory.connection, self.scope), self.memory.vectors).erase_memories(
+        receipt = await Rewriter(self.memory.connection.user(self.scope), self.memory.vectors).erase_memories(
             self._select
         )
         self.tally.count("turns", "refused", receipt.events)
@@ -434,7 +432,6 @@ class ExportImporter:
         header = await source.check()
         self._check_names(header)
         if self._memory is not None:
-            await prepare_connection(self._memory.connection)
             self._target = await choose_vector_target(self._memory, header)
         for entry in source.iterate_sections():
             if isinstance(entry, SkippedRow):
@@ -478,7 +475,7 @@ class ExportImporter:
             reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
             raise errors.InvalidArgument(reason=reason)
         try:
-            outcome, has_tombstones = await transfer.begin_user(UserGraph(connection, scope), header.id, properties)
+            outcome, has_tombstones = await transfer.begin_user(connection.user(scope), header.id, properties)
         except REFUSALS as error:
             self.tally.skip(section.place, REFUSED, error.reason)
             return
@@ -494,8 +491,8 @@ class ExportImporter:
         writer = SectionWriter(self._memory, scope, self.tally, self._target, checks_tombstones=has_tombstones)
         if await writer.write_section(section, self._on_progress):
             if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
-                await embed_missing_nodes(UserGraph(connection, scope), self._memory.vectors)
-            await transfer.finish_user(UserGraph(connection, scope), header.id)
+                await embed_missing_nodes(connection.user(scope), self._memory.vectors)
+            await transfer.finish_user(connection.user(scope), header.id)
 
     def _count_section(self, section: UserSection) -> None:
         """Count what is in a user's lines, and write nothing."""

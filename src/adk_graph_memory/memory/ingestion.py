@@ -24,7 +24,6 @@ from adk_graph_memory.graph.candidates import fetch_candidates
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.memory.guard import Guard, Screening
@@ -171,7 +170,7 @@ class Ingestion:
         turns, leases = list({turn.id: turn for turn in turns}.values()), LeasedWindows()
         for start in range(0, len(turns), MAX_LEASED_TURNS):
             leases += await ingest_queue.lease_turns(
-                UserGraph(self._connection, scope),
+                self._connection.user(scope),
                 session_id,
                 turns[start : start + MAX_LEASED_TURNS],
                 split=self._extractor.split_turns,
@@ -268,7 +267,7 @@ class Ingestion:
         turns = (*window.context, *window.turns)
         ids = [turn.make_memory_id(window.session_id) for turn in turns if turn.id in result.forget_turn_ids]
         if ids:
-            rewriter = Rewriter(UserGraph(self._connection, scope), self._vectors)
+            rewriter = Rewriter(self._connection.user(scope), self._vectors)
             await rewriter.erase_memories(lambda snapshot: Erasure.select_ids(snapshot, ids))
 
     async def _consolidate_window(
@@ -317,11 +316,9 @@ class Ingestion:
     ) -> writing.WriteOutcome:
         """Write the plan, unless somebody wrote to the user or took over the window meanwhile."""
         plan, reading, report, writes = planned
-        outcome = await writing.apply_plan(
-            UserGraph(self._connection, scope), window, plan, batch, report, reading, writes
-        )
+        outcome = await writing.apply_plan(self._connection.user(scope), window, plan, batch, report, reading, writes)
         if window.edited_turn_ids and outcome == "written":  # what rested on the former words alone goes
-            await Rewriter(UserGraph(self._connection, scope), self._vectors).restore_derivation()
+            await Rewriter(self._connection.user(scope), self._vectors).restore_derivation()
         return outcome
 
     async def _fetch_candidates(
@@ -329,7 +326,7 @@ class Ingestion:
     ) -> tuple[Candidates, int]:
         lookup = GraphLookup(result, self._extractor.functional_predicates)
         is_judged = self._judge is not None
-        return await fetch_candidates(UserGraph(self._connection, scope), window, lookup, batch, is_judged=is_judged)
+        return await fetch_candidates(self._connection.user(scope), window, lookup, batch, is_judged=is_judged)
 
     def _record_reading(
         self,
@@ -358,7 +355,7 @@ class Ingestion:
         reason = f"{type(error).__name__}: {error}"
         try:
             async with asyncio.timeout(RELEASE_SECONDS if isinstance(error, errors.DatabaseUnavailable) else None):
-                await ingest_queue.release_lease(UserGraph(self._connection, scope), lease_id, reason, ingest_id)
+                await ingest_queue.release_lease(self._connection.user(scope), lease_id, reason, ingest_id)
         except (errors.GraphMemoryError, TimeoutError) as failure:
             logger.warning("A lease could not be released; it ends by itself after its time: %r", failure)
 

@@ -13,8 +13,6 @@ from adk_graph_memory import errors
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.graph import listings, snapshots
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.rewriting import Erasure, Rewriter, derive_memory, select_current_readings
 from adk_graph_memory.records.history import EntityHistory, FactHistory, MemoryChange
@@ -60,7 +58,7 @@ class Listings:
         Raises:
             errors.NotFound: ``after`` is the id of no fact of this user.
         """
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
+        connection, scope = self.connection, Scope(app_name, user_id)
         if as_of is not None:
             from adk_graph_memory.memory.past import (
                 derive_past_memory,  # a list of what holds now needs nothing that derives
@@ -70,10 +68,8 @@ class Listings:
             for fact in _cut_page(memory.list_facts(about=about, past=past), limit, after):
                 yield fact
             return
-        keys = None if about is None else await listings.find_named_keys(UserGraph(connection, scope), about)
-        fetch_page = partial(
-            listings.fetch_facts, UserGraph(connection, scope), now=datetime.now(UTC), about=keys, past=past
-        )
+        keys = None if about is None else await listings.find_named_keys(connection.user(scope), about)
+        fetch_page = partial(listings.fetch_facts, connection.user(scope), now=datetime.now(UTC), about=keys, past=past)
         async for fact in listings.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
             yield fact
 
@@ -97,8 +93,8 @@ class Listings:
         Raises:
             errors.NotFound: ``after`` is the key of no entity of this user.
         """
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        fetch_page = partial(listings.fetch_entities, UserGraph(connection, scope), now=datetime.now(UTC), type=type)
+        connection, scope = self.connection, Scope(app_name, user_id)
+        fetch_page = partial(listings.fetch_entities, connection.user(scope), now=datetime.now(UTC), type=type)
         async for entity in listings.iterate_pages(fetch_page, lambda entity: entity.key, limit, after):
             yield entity
 
@@ -112,7 +108,7 @@ class Listings:
             limit: the maximum number of users.
             after: the id of the user to continue after.
         """
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         fetch_page = partial(listings.fetch_users, connection, app_name)
         async for user in listings.iterate_pages(fetch_page, lambda user: user.user_id, limit, after):
             yield user
@@ -124,7 +120,7 @@ class Listings:
             limit: the maximum number of apps.
             after: the name of the app to continue after.
         """
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         fetch_page = partial(listings.fetch_apps, connection)
         async for app in listings.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
             yield app
@@ -156,10 +152,8 @@ class Histories:
             errors.NotFound: this user has no such fact.
         """
         check_text("the id", id)
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        facts = await listings.fetch_facts(
-            UserGraph(connection, scope), now=datetime.now(UTC), past=True, id=id, limit=1
-        )
+        connection, scope = self.connection, Scope(app_name, user_id)
+        facts = await listings.fetch_facts(connection.user(scope), now=datetime.now(UTC), past=True, id=id, limit=1)
         if not facts:
             raise errors.NotFound(what=f"fact {id!r} of this user", where="`adk-graph-memory facts`")
         readings, memory = await self._derive_memory(connection, scope)
@@ -176,16 +170,16 @@ class Histories:
             errors.InvalidArgument: several have this name.
         """
         check_text("the name", name)
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
+        connection, scope = self.connection, Scope(app_name, user_id)
         now = datetime.now(UTC)
-        entity = await listings.find_entity(UserGraph(connection, scope), name, now=now)
+        entity = await listings.find_entity(connection.user(scope), name, now=now)
         readings, memory = await self._derive_memory(connection, scope)
-        facts = await listings.fetch_facts(UserGraph(connection, scope), now=now, about=[entity.key], limit=50)
+        facts = await listings.fetch_facts(connection.user(scope), now=now, about=[entity.key], limit=50)
         entries = trace_entity(readings, memory, entity.key)
         return EntityHistory(entity, tuple(facts), entries)
 
     async def _derive_memory(self, connection: Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
-        snapshot = await snapshots.fetch_snapshot(UserGraph(connection, scope))
+        snapshot = await snapshots.fetch_snapshot(connection.user(scope))
         readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
         return select_current_readings(snapshot, readings), difference.derived
 
@@ -209,8 +203,8 @@ class Undoing:
         Raises:
             errors.NotFound: nothing of this ingest is in this user's memory.
         """
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        rewriter = Rewriter(UserGraph(connection, scope), self.vectors)
+        connection, scope = self.connection, Scope(app_name, user_id)
+        rewriter = Rewriter(connection.user(scope), self.vectors)
         receipt = await rewriter.erase_memories(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
         if not receipt.ids:
             where = "`adk-graph-memory history`, which names the ingests of a fact"
@@ -224,7 +218,7 @@ class Undoing:
             errors.DatabaseError: the graph could not be read.
         """
         check_text("the ingest", ingest_id)
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        rewriter = Rewriter(UserGraph(connection, scope), self.vectors)
+        connection, scope = self.connection, Scope(app_name, user_id)
+        rewriter = Rewriter(connection.user(scope), self.vectors)
         rewrite = await rewriter.preview_erasure(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
         return replace(describe_change(ingest_id, rewrite.difference), turns=len(rewrite.erasure.turn_ids))

@@ -12,12 +12,10 @@ from typing import TypeVar, get_args
 from adk_graph_memory import errors
 from adk_graph_memory.graph import erasing, invariants, listings
 from adk_graph_memory.graph.blobs import delete_contents
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.erasing import PrunedBatch, PruneRequest
 from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemoryDifference
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import parse_duration
 from adk_graph_memory.memory.rewriting import Rewriter
 from adk_graph_memory.memory.vectors import GraphVectors
@@ -59,9 +57,9 @@ class Checkups:
             errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
         """
         SharedMemory.check_user_id(user_id)
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         async for scope in listings.iterate_owners(connection, app_name, user_id):
-            checker = UserChecker(UserGraph(connection, scope), self.vectors)
+            checker = UserChecker(connection.user(scope), self.vectors)
             yield await (checker.mend() if mend else checker.check())
 
     async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
@@ -71,7 +69,7 @@ class Checkups:
             mend: also create what is missing, unless the settings forbid to change the schema.
             owners: also look for nodes of unknown users, which reads all of the graph.
         """
-        connection, reason = await prepare_connection(self.connection), None
+        connection, reason = self.connection, None
         faults = await invariants.find_schema_faults(connection)
         left = faults
         if mend and (faults.missing or faults.offline) and connection.settings.schema_mode == "auto":
@@ -247,12 +245,12 @@ class Pruning:
             raise errors.InvalidArgument(reason=f"there is no kind {', '.join(map(repr, unknown))}: give {kinds}")
         seconds = None if older_than is None else parse_duration(older_than)
         request = PruneRequest(erasing.sort_kinds(only), app_name, user_id, seconds)
-        connection, total = await prepare_connection(self.connection), PruneReport()
+        connection, total = self.connection, PruneReport()
         async for scope, expired in erasing.iterate_expired(connection, request):
             if dry_run:
                 total += expired
                 continue
-            graph = UserGraph(connection, scope)
+            graph = connection.user(scope)
             rewriter = Rewriter(graph, self.vectors)
             async for batch in erasing.prune_user(graph, request, expired, rewriter.erase_expired):
                 total += batch.report

@@ -20,9 +20,7 @@ from adk_graph_memory.consolidation.owner_words import (
 from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.graph import reviews
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.graph.snapshots import MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import infer_precision
 from adk_graph_memory.language.spelling import choose_named
 from adk_graph_memory.memory.changes import describe_change
@@ -238,8 +236,8 @@ class Corrections:
         return await self.redactor.redact_text(reason) if reason else ""
 
     async def _add_word(self, app_name: str, user_id: str, make_word: _MakeWord, preview: bool) -> MemoryChange:
-        connection, scope = await prepare_connection(self.connection), Scope(app_name, user_id)
-        rewriter = Rewriter(UserGraph(connection, scope), self.vectors)
+        connection, scope = self.connection, Scope(app_name, user_id)
+        rewriter = Rewriter(connection.user(scope), self.vectors)
         rewrite = await rewriter.add_owner_word(make_word, is_preview=preview)
         return describe_change(rewrite.readings[-1].id, rewrite.difference)
 
@@ -361,8 +359,8 @@ class Proposals(Corrections, Forgetting):
     @telemetry.trace_operation("list_memories")
     async def proposals(self, *, app_name: str, user_id: str) -> list[Proposal]:
         """List what agents propose to the owner of a memory, oldest first."""
-        connection = await prepare_connection(self.connection)
-        return await reviews.fetch_proposals(UserGraph(connection, Scope(app_name, user_id)))
+        connection = self.connection
+        return await reviews.fetch_proposals(connection.user(Scope(app_name, user_id)))
 
     @telemetry.trace_operation("update_memory")
     async def accept_proposal(self, id: str, *, app_name: str, user_id: str, preview: bool = False) -> MemoryChange:
@@ -396,7 +394,7 @@ class Proposals(Corrections, Forgetting):
             if not preview:
                 await self.forget(proposal.memory_id, app_name=app_name, user_id=user_id)
         if not preview:
-            await reviews.withdraw_proposals(UserGraph(self.connection, Scope(app_name, user_id)), [id])
+            await reviews.withdraw_proposals(self.connection.user(Scope(app_name, user_id)), [id])
         return change
 
     @telemetry.trace_operation("update_memory")
@@ -407,7 +405,7 @@ class Proposals(Corrections, Forgetting):
         """
         scope = Scope(app_name, user_id)
         proposal = await self._find_proposal(id, scope)
-        await reviews.withdraw_proposals(UserGraph(self.connection, scope), [id])
+        await reviews.withdraw_proposals(self.connection.user(scope), [id])
         return proposal
 
     async def _propose(
@@ -416,19 +414,19 @@ class Proposals(Corrections, Forgetting):
         check_text("the id", id)
         check_text("who proposes it", by)
         why = await self._redact_reason(reason)
-        connection = await prepare_connection(self.connection)
-        target = await reviews.fetch_target(UserGraph(connection, scope), id)
+        connection = self.connection
+        target = await reviews.fetch_target(connection.user(scope), id)
         if action == "correct":
             _check_correction(id, target, text)
         now, is_pinned = datetime.now(UTC), target["is_pinned"]
         proposal = Proposal(uuid4().hex, action, id, target["text"], text, why, by, now, is_pinned)
-        await reviews.write_proposal(UserGraph(connection, scope), proposal)
+        await reviews.write_proposal(connection.user(scope), proposal)
         return proposal
 
     async def _find_proposal(self, id: str, scope: Scope) -> Proposal:
         check_text("the id", id)
-        connection = await prepare_connection(self.connection)
-        for proposal in await reviews.fetch_proposals(UserGraph(connection, scope)):
+        connection = self.connection
+        for proposal in await reviews.fetch_proposals(connection.user(scope)):
             if proposal.id == id:
                 return proposal
         raise errors.NotFound(what=f"proposal {id!r} of this user", where="`adk-graph-memory proposals`")
@@ -455,8 +453,8 @@ class Reviews:
     @telemetry.trace_operation("list_memories")
     async def held_facts(self, *, app_name: str, user_id: str) -> list[HeldFact]:
         """List the facts that a guard holds back, in the order in which they were read."""
-        connection = await prepare_connection(self.connection)
-        return await reviews.fetch_held_facts(UserGraph(connection, Scope(app_name, user_id)))
+        connection = self.connection
+        return await reviews.fetch_held_facts(connection.user(Scope(app_name, user_id)))
 
     @telemetry.trace_operation("update_memory")
     async def release(self, id: str, *, app_name: str, user_id: str) -> HeldFact:
@@ -481,12 +479,12 @@ class Reviews:
         scope = Scope(app_name, user_id)
         held = await self._review(id, scope, _reject_fact)
         if is_evidence(held.session_id):
-            await Rewriter(UserGraph(self.connection, scope), self.vectors).erase_memories(Erasure.select_idle_evidence)
+            await Rewriter(self.connection.user(scope), self.vectors).erase_memories(Erasure.select_idle_evidence)
         return held
 
     async def _review(self, id: str, scope: Scope, change: Callable[[Reading, int], Reading]) -> HeldFact:
-        connection = await prepare_connection(self.connection)
-        facts = await reviews.fetch_held_facts(UserGraph(connection, scope))
+        connection = self.connection
+        facts = await reviews.fetch_held_facts(connection.user(scope))
         held = next((fact for fact in facts if fact.id == id), None)
         if held is None:
             raise errors.NotFound(what=f"held fact {id!r} of this user", where="`adk-graph-memory review`")
@@ -495,7 +493,7 @@ class Reviews:
             refs = [fact.ref for fact in reading.held if reviews.make_held_id(reading.id, fact.ref) == id]
             return change(reading, refs[0]) if refs else reading
 
-        await Rewriter(UserGraph(connection, scope), self.vectors).revise_readings(revise)
+        await Rewriter(connection.user(scope), self.vectors).revise_readings(revise)
         return held
 
 

@@ -12,7 +12,6 @@ from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.graph import fact_rows, snapshots
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import match_names
 from adk_graph_memory.language.text import find_proof
@@ -206,7 +205,7 @@ async def derive_past_memory(connection: Connection, scope: Scope, as_of: AsOf) 
     Raises:
         errors.DatabaseError: the graph could not be read.
     """
-    snapshot = await snapshots.fetch_snapshot(UserGraph(connection, scope))
+    snapshot = await snapshots.fetch_snapshot(connection.user(scope))
     return await asyncio.to_thread(_derive_past_memory, snapshot, as_of)
 
 

@@ -22,7 +22,6 @@ from adk_graph_memory.graph import planning
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.planning import PlannedStatement
 from adk_graph_memory.graph.speakers import SpeakerCache, SpeakerProfile
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.memory.past import PastMemory, derive_past_memory
 from adk_graph_memory.memory.vectors import GraphVectors
@@ -336,7 +335,7 @@ class Recall:
         redact: Callable[[str], str] | None = None,
     ) -> GraphMemoryRetriever:
         return GraphMemoryRetriever(
-            UserGraph(self._connection, scope),
+            self._connection.user(scope),
             slot=slot,
             embedder=self._vectors.embedder,
             retrieval_query=self._retrieval_query,

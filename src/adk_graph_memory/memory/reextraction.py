@@ -23,8 +23,6 @@ from adk_graph_memory.graph import rereads, snapshots, writing
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
 from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns, Rereading
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.ingestion import Ingestion, WindowPlan, iterate_extracted_passages
@@ -76,9 +74,7 @@ class Rereader(Ingestion):
         start_time, request_id, scope = time.monotonic(), uuid.uuid4().hex, session.scope
         await self._vectors.check_embedder()
         version = None if is_forced else self._extractor.version
-        groups = await rereads.fetch_outdated_turns(
-            UserGraph(self._connection, scope), session.session_id, version, since
-        )
+        groups = await rereads.fetch_outdated_turns(self._connection.user(scope), session.session_id, version, since)
         windows = await self._make_windows(scope, session.session_id, request_id, groups)
         report = IngestReport(extractor=self._extractor.version)
         for self._group in groups:
@@ -96,8 +92,8 @@ class Rereader(Ingestion):
             Lease(id, request_id, session_id, part, edited_turn_ids=frozenset(turn.id for turn in part))
             for id, part in zip(ids, parts, strict=True)
         ]
-        contexts = await rereads.fetch_contexts(UserGraph(self._connection, scope), windows)
-        snapshot = await snapshots.fetch_snapshot(UserGraph(self._connection, scope))
+        contexts = await rereads.fetch_contexts(self._connection.user(scope), windows)
+        snapshot = await snapshots.fetch_snapshot(self._connection.user(scope))
         turn_ids = {id for window in windows for id in window.memory_ids.values()}
         readings = await asyncio.to_thread(list_readings_without, snapshot, turn_ids)
         memory = await asyncio.to_thread(replay_readings, readings)
@@ -119,7 +115,7 @@ class Rereader(Ingestion):
     ) -> tuple[Candidates, int]:
         """Fetch what the extraction may be about if the window's turns had not been read yet."""
         found, _ = await super()._fetch_candidates(scope, window, result, batch)
-        snapshot = await snapshots.fetch_snapshot(UserGraph(self._connection, scope))
+        snapshot = await snapshots.fetch_snapshot(self._connection.user(scope))
         self._snapshot = snapshot
         near_ids = {*found.recent_ids, *(id for ids in found.similar_ids.values() for id in ids)}
         reopened_ids = set[str]()
@@ -163,7 +159,7 @@ class Rereader(Ingestion):
             self._group.topics,
             [self._make_turn_row(turn, window, reading, remarks) for turn in turns],
         )
-        rewriter = Rewriter(UserGraph(self._connection, scope), self._vectors)
+        rewriter = Rewriter(self._connection.user(scope), self._vectors)
         outcome, rewrite = await rewriter.replace_reading(rereading, self._snapshot, is_preview=self._is_preview)
         if outcome == "written":
             self._changes.append(describe_change(reading.id, rewrite.difference))
@@ -219,7 +215,7 @@ class Reextraction:
         """
         SharedMemory.check_user_id(user_id)
         _check_since(since)
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         async for session in rereads.iterate_outdated_sessions(
             connection, None if force else self.extractor.version, app_name=app_name, user_id=user_id, since=since
         ):
@@ -249,7 +245,6 @@ class Reextraction:
         if not isinstance(session, OutdatedSession):
             raise errors.InvalidArgument(reason=f"{session!r} is no session of outdated_sessions")
         _check_since(since)
-        await prepare_connection(self.connection)
         rereader = self._make_rereader()
         return await rereader.reread_session(session, is_forced=force, since=since, is_preview=preview)
 

@@ -24,10 +24,9 @@ from adk_graph_memory.consolidation.restriction import (
 )
 from adk_graph_memory.consolidation.salvage import salvage_reading
 from adk_graph_memory.graph import erasing, rereads, reviews, snapshots, writing
-from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading

@@ -16,8 +16,6 @@ from adk_graph_memory.extraction.extractor import Extractor, Prepare, PreparedEx
 from adk_graph_memory.graph import erasing, fact_rows, snapshots, writing
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.text import digest, fold_text
 from adk_graph_memory.memory.guard import Guard, screen_statements
 from adk_graph_memory.memory.redaction import Redactor
@@ -93,7 +91,6 @@ class Statements:
         check_authors(scope, (statement.author for statement in statements))
         statements, refused, guard = await screen_statements(self.guard, statements, scope, holds=consolidate)
         telemetry.annotate_memories(statements)
-        await prepare_connection(self.connection)
         report = await (
             self._consolidate_statements(statements, scope, guard)
             if consolidate
@@ -105,7 +102,7 @@ class Statements:
         facts = sorted({fact.id: fact for fact in map(plan_statement, statements)}.values(), key=lambda fact: fact.id)
         await self.vectors.slot_tracker.refresh_slot()
         batch = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
-        await writing.add_facts(UserGraph(self.connection, scope), facts, batch)
+        await writing.add_facts(self.connection.user(scope), facts, batch)
         done = {"ADD": len(facts)}
         return IngestReport(facts=done, embedded=len(batch.embeddings), extractor="direct")
 
@@ -161,7 +158,7 @@ async def renew_turns(connection: Connection, scope: Scope, session_id: str, tur
     """Give those of the turns another id that were forgotten, or are over and said again: whoever adds one means it."""
     renewed = list(turns)
     while spent := await erasing.find_spent_turns(
-        UserGraph(connection, scope), {turn.make_memory_id(session_id): turn.at for turn in renewed}
+        connection.user(scope), {turn.make_memory_id(session_id): turn.at for turn in renewed}
     ):
         renewed = [
             replace(turn, id=digest(turn.id)) if turn.make_memory_id(session_id) in spent else turn for turn in renewed
@@ -230,8 +227,8 @@ class Sharing(Statements):
         scope, target = Scope(app_name, user_id), Scope(app_name, check_shared(to))
         if scope == target:
             raise errors.InvalidArgument(reason=f"the fact is in {to!s} already")
-        connection = await prepare_connection(self.connection)
-        snapshot = await snapshots.fetch_snapshot(UserGraph(connection, scope))
+        connection = self.connection
+        snapshot = await snapshots.fetch_snapshot(connection.user(scope))
         author = await self.redactor.redact_text(author or user_id)
         if (row := snapshot.statements.get(id)) is not None and row["stands"]:
             statement = fact_rows.read_statement(row)

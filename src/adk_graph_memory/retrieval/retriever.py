@@ -20,12 +20,11 @@ from pydantic import ValidationError
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import lucene, schema, vector_slots
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.listings import list_named_keys
 from adk_graph_memory.graph.planning import PlannedStatement
 from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, fill_identifiers, make_retention
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.models.embedder import EmbedderAdapter
@@ -331,7 +330,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def _follow_live_slot(self) -> None:
         """Switch to the live slot if its vectors are our embedder's, or else to full text."""
-        live_slot = vector_slots.read_schema_state(self._read_statement("schema_state", {})[0]["m"]).live_slot
+        live_slot = vector_slots.read_schema_state(self._read_meta()).live_slot
         is_ours = (
             live_slot is not None
             and self._embedder_adapter is not None
@@ -483,6 +482,10 @@ class GraphMemoryRetriever(HybridCypherRetriever):
                 raise
             return None
         return row
+
+    def _read_meta(self) -> Mapping[str, Any]:
+        [row] = self._run_statement("schema_state", *self._connection.statements.bind_parameters("schema_state", {}))
+        return dict(row["m"])
 
     def _read_statement(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         return self._run_statement(name, *self._connection.statements.bind_parameters(name, parameters, self._scope))

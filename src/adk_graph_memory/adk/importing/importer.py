@@ -21,8 +21,6 @@ from adk_graph_memory.adk.importing.sources import open_source
 from adk_graph_memory.consolidation.fact_rules import make_statement_id
 from adk_graph_memory.graph import sessions, transfer
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.imports import ExportFile, ExportImporter
 from adk_graph_memory.memory.statements import check_authors
@@ -55,7 +53,7 @@ class MemoryWriter:
         now, redactor = datetime.now(UTC), self.memory.redactor
         statements = await redactor.redact_statements([self._make_statement(row, now) for row in rows])
         ids = [make_statement_id(statement.id or "") for statement in statements]
-        known = await transfer.fetch_told_memories(UserGraph(self.memory.connection, scope), ids)
+        known = await transfer.fetch_told_memories(self.memory.connection.user(scope), ids)
         wanted = list[Statement]()
         for row, id, statement in zip(rows, ids, statements, strict=True):
             if (told := known.get(id)) is None:
@@ -103,7 +101,7 @@ class SessionWriter:
             added = await transfer.add_app_state(connection, state.app_name, delta)
         else:
             scope = Scope(state.app_name, state.user_id)
-            added = await transfer.add_user_state(UserGraph(connection, scope), delta)
+            added = await transfer.add_user_state(connection.user(scope), delta)
         self.tally.count("state_keys", "added", added)
 
     async def write_session(self, session: SourceSession, pages: EventPages) -> None:
@@ -126,7 +124,7 @@ class SessionWriter:
             return
         if count >= len(known_ids):
             await transfer.finish_session(
-                UserGraph(self.memory.connection, scope),
+                self.memory.connection.user(scope),
                 id=id,
                 uid=uid,
                 revision=count,
@@ -142,11 +140,11 @@ class SessionWriter:
     ) -> tuple[str, Sequence[str], bool]:
         """Find the session in the graph or create it; return its uid, its events' ids, and whether it is new."""
         connection = self.memory.connection
-        known = await sessions.fetch_event_ids(UserGraph(connection, scope), id=id, now=time.time())
+        known = await sessions.fetch_event_ids(connection.user(scope), id=id, now=time.time())
         if known is not None:
             return known[0], known[2], False
         created = await sessions.store_session(
-            UserGraph(connection, scope),
+            connection.user(scope),
             id=id,
             uid=uuid.uuid4().hex,
             now=session.create_time,
@@ -165,7 +163,7 @@ class SessionWriter:
                 raise errors.InvalidArgument(reason="the graph's session has other events under this id")
             if new := page[len(known_here) :]:
                 is_appended = await sessions.append_messages(
-                    UserGraph(self.memory.connection, scope),
+                    self.memory.connection.user(scope),
                     session_id=id,
                     uid=uid,
                     revision=count + len(known_here),
@@ -180,7 +178,7 @@ class SessionWriter:
 
     async def _queue_session(self, scope: Scope, id: str) -> None:
         connection = self.memory.connection
-        record = await sessions.fetch_session(UserGraph(connection, scope), id=id, now=time.time())
+        record = await sessions.fetch_session(connection.user(scope), id=id, now=time.time())
         if record is None:
             return
         turns = records.make_stored_turns(record, scope.app_name, connection.settings.timezone)
@@ -254,7 +252,6 @@ class Importer:
     async def _make_session_writer(self) -> SessionWriter | None:
         if self._memory is None:
             return None
-        await prepare_connection(self._memory.connection)
         return SessionWriter(self._memory, self.tally, self._options.remembers)
 
     async def _import_session(
@@ -295,8 +292,6 @@ class Importer:
             errors.UnreadableTranscript, errors.ConfigurationError: the source could not be read to its end; likewise.
         """
         writer = MemoryWriter(self._memory, self.tally, self._options.source) if self._memory else None
-        if self._memory is not None:
-            await prepare_connection(self._memory.connection)
         batch = list[SourceMemory]()
         async for row in source.iterate_memories():
             if (owned := self._find_owner(row)) is None:

@@ -25,8 +25,6 @@ from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.cli.demo.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.graph import listings, writing
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import TIMEZONE_KEY
 from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.memory.graph_memory import GraphMemory
@@ -172,9 +170,9 @@ async def play_conversation(
         console.print(Padding(escape(conversation.about), (0, 2)), style="dim")
     stored_sessions, storage = await _store_sessions(conversation, scope, sessions, console)
     ingest, seconds = await _remember_sessions(stored_sessions, memory, console)
-    counts = await writing.count_memories(UserGraph(await prepare_connection(memory.connection), scope))
+    counts = await writing.count_memories(memory.connection.user(scope))
     console.print(_make_totals_table(storage, ingest, seconds, counts, memory))
-    console.print(_make_changes_table(await writing.fetch_changed_facts(UserGraph(memory.connection, scope))))
+    console.print(_make_changes_table(await writing.fetch_changed_facts(memory.connection.user(scope))))
     quotes = await _fetch_quotes(scope, memory)
     ranks: list[int | None] = []
     console.print("\n[bold]What it remembers[/]  [dim]([green]●[/] rests on the words that hold the answer)[/]")
@@ -199,7 +197,7 @@ async def play_conversation(
 async def _fetch_quotes(scope: Scope, memory: GraphMemory) -> dict[str, list[str]]:
     """Fetch all quotes of each fact; a search returns only one."""
     facts = await listings.fetch_facts(
-        UserGraph(memory.connection, scope), now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS
+        memory.connection.user(scope), now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS
     )
     return {fact.id: [source.quote for source in fact.sources] for fact in facts}
 

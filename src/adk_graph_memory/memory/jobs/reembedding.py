@@ -22,7 +22,6 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import reembed
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.reembed import ALL_TEXTS, ReembedRun, ReembedTarget, TextCount, TextPage, TextSelection
-from adk_graph_memory.graph.schema import prepare_connection
 from adk_graph_memory.memory.jobs import batches, ray_engine
 from adk_graph_memory.models.embedder import EmbedderAdapter, EmbedderChoice
 from adk_graph_memory.records.extractions import Usage
@@ -107,7 +106,7 @@ async def plan_reembedding(
     selection: TextSelection = ALL_TEXTS,
 ) -> ReembedPlan:
     """Plan what :func:`reembed_texts` would do, without writing anything."""
-    await prepare_connection(connection)
+    await connection.prepare()
     await vectors.wait_until_ready()
     [control] = await _embed_with_retries(vectors, [CONTROL_PASSAGE])
     target = await reembed.find_reembed_target(connection, vectors.name, len(control.vector))
@@ -345,7 +344,7 @@ async def open_page_embedder(
 ) -> AsyncIterator[Callable[[TextPage], Awaitable[int]]]:
     """Open what embeds pages in another process, with the settings of its own environment."""
     async with Connection(schema="check") as connection:
-        await prepare_connection(connection)
+        await connection.prepare()
         vectors = EmbedderAdapter(choose_embedder() or connection.settings.embedder, connection.settings)
         await vectors.wait_until_ready()
         slot = run.target.slot

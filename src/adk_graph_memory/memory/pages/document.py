@@ -19,9 +19,7 @@ from typing import Any
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
-from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.memory.listings import Listings
 from adk_graph_memory.memory.pages.renderer import FILE_BASE, STATIC_FOLDER, Answer, PageRenderer, load_templates
@@ -170,7 +168,7 @@ class Showing(Profiles, Listings):
         """
         _check_options(question, about, limit)
         scope = Scope(app_name, user_id)
-        graph = UserGraph(await prepare_connection(self.connection), scope)
+        graph = self.connection.user(scope)
         renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
         renderer.owner_name = await inspection.find_owner_name(graph, OWNER_KEY)
         if question:
@@ -202,7 +200,7 @@ async def find_answer(
         question, app_name=scope.app_name, user_id=scope.user_id, explain=True, first_wait=FIRST_WAIT, as_of=as_of
     )
     milliseconds = 1000 * (time.perf_counter() - start)
-    paths = await inspection.fetch_paths(UserGraph(memory.connection, scope), memories)
+    paths = await inspection.fetch_paths(memory.connection.user(scope), memories)
     return Answer(question, memories, paths, milliseconds, day)
 
 

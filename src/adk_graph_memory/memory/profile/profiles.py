@@ -12,8 +12,6 @@ from pydantic import BaseModel
 from adk_graph_memory import errors
 from adk_graph_memory.graph import listings
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.profile.form import FormDraft, draft_form
 from adk_graph_memory.memory.profile.selection import MODALITY_WEIGHTS, select_items
 from adk_graph_memory.records.results import Profile, ProfileForm, ProfileItem
@@ -70,13 +68,13 @@ class Profiles:
                 raise errors.InvalidArgument(reason=f"the schema {schema!r} is no pydantic model")
         if not isinstance(token_budget, int) or token_budget < 0:
             raise errors.InvalidArgument(reason=f"token_budget={token_budget!r} is not a whole number of at least 0")
-        connection = await prepare_connection(self.connection)
+        connection = self.connection
         facts = await listings.fetch_profile_facts(
-            UserGraph(connection, scope), now=datetime.now(UTC), modalities=MODALITY_WEIGHTS
+            connection.user(scope), now=datetime.now(UTC), modalities=MODALITY_WEIGHTS
         )
         items, drafts = await asyncio.to_thread(_choose_facts, facts, schemas, token_budget)
         ids = {item.fact.id for item in items}.union(*(draft.fact_ids for draft in drafts))
-        sources = await listings.fetch_sources(UserGraph(connection, scope), ids)
+        sources = await listings.fetch_sources(connection.user(scope), ids)
         forms = [draft.complete(sources) for draft in drafts]
         items = tuple(replace(item, fact=replace(item.fact, sources=sources.get(item.fact.id, ()))) for item in items)
         return Profile(items), forms

@@ -11,7 +11,6 @@ from fastapi.responses import HTMLResponse
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import ingest_queue, inspection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.jobs import batches
 from adk_graph_memory.memory.pages.document import find_answer
 from adk_graph_memory.memory.pages.renderer import Page
@@ -65,14 +64,14 @@ async def list_facts(visit: PageVisit, after: str | None = None) -> str:
 @router.get("/facts/{id}")
 async def show_fact(visit: PageVisit, id: str) -> str:
     """Show a fact: its words in their conversation, its history, and the facts next to it."""
-    return visit.renderer.render_fact(await inspection.fetch_fact(UserGraph(await visit.connect(), visit.scope), id))
+    return visit.renderer.render_fact(await inspection.fetch_fact((await visit.connect()).user(visit.scope), id))
 
 
 @router.get("/entities")
 async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) -> str:
     """List people and things, those with most facts that hold first."""
     entities = await inspection.fetch_entities(
-        UserGraph(await visit.connect(), visit.scope),
+        (await visit.connect()).user(visit.scope),
         text=name.strip(),
         skip=(page - 1) * PAGE_SIZE,
         limit=PAGE_SIZE + 1,
@@ -85,7 +84,7 @@ async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) 
 async def show_entity(visit: PageVisit, key: str, page: PageNumber = 1) -> str:
     """Show an entity: its names, what is known of it and since when, and whom it is connected with."""
     size = inspection.FACTS_PER_PAGE
-    details = await inspection.fetch_entity(UserGraph(await visit.connect(), visit.scope), key, skip=(page - 1) * size)
+    details = await inspection.fetch_entity((await visit.connect()).user(visit.scope), key, skip=(page - 1) * size)
     return visit.renderer.render_entity(details, Page(page, details.fact_count > page * size))
 
 
@@ -101,7 +100,7 @@ async def list_sessions(visit: PageVisit, page: PageNumber = 1) -> str:
     """List conversations, what waits to be read, and what reading cost."""
     connection = await visit.connect()
     sessions = await inspection.fetch_sessions(
-        UserGraph(connection, visit.scope), skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
+        connection.user(visit.scope), skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
     pending = await ingest_queue.fetch_pending_ingests(connection, **visit.whose)
     reports = await ingest_queue.fetch_ingest_reports(connection, **visit.whose)
@@ -115,8 +114,8 @@ async def show_session(visit: PageVisit, session_id: str, page: PageNumber = 1, 
     """Show a conversation with what was read from each turn; its first page, or that of one turn."""
     connection = await visit.connect()
     if turn is not None:
-        page = 1 + await inspection.find_turn_place(UserGraph(connection, visit.scope), session_id, turn) // PAGE_SIZE
+        page = 1 + await inspection.find_turn_place(connection.user(visit.scope), session_id, turn) // PAGE_SIZE
     turns = await inspection.fetch_session_turns(
-        UserGraph(connection, visit.scope), session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
+        connection.user(visit.scope), session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
     return visit.renderer.render_session(session_id, turns[:PAGE_SIZE], Page(page, len(turns) > PAGE_SIZE))

@@ -19,8 +19,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import PageRenderer
 from adk_graph_memory.records.scopes import Scope
@@ -54,7 +52,7 @@ class Visit:
 
     async def connect(self) -> Connection:
         """Return the prepared connection."""
-        return await prepare_connection(self.memory.connection)
+        return self.memory.connection
 
     def show(self, template: str, **context: Any) -> HTMLResponse:
         """Answer with a page."""
@@ -108,9 +106,7 @@ OwnVisit = Annotated[Visit, Depends(open_visit)]
 
 async def open_page_visit(visit: OwnVisit) -> Visit:
     """Open the visit of a request for a page, which calls the owner of the memory by name."""
-    visit.renderer.owner_name = await inspection.find_owner_name(
-        UserGraph(await visit.connect(), visit.scope), OWNER_KEY
-    )
+    visit.renderer.owner_name = await inspection.find_owner_name((await visit.connect()).user(visit.scope), OWNER_KEY)
     return visit
 
 

@@ -16,8 +16,6 @@ from starlette.requests import Request
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import inspection
-from adk_graph_memory.graph.schema import prepare_connection
-from adk_graph_memory.graph.user_graph import UserGraph
 from adk_graph_memory.language.dates import format_english_date
 from adk_graph_memory.language.text import join_lines, shorten_text
 from adk_graph_memory.memory.graph_memory import GraphMemory
@@ -247,8 +245,8 @@ class _Tools:
         if id.startswith("event:"):
             raise ToolError(f"{id} is what somebody said, word for word: only facts (`fact:…`) can be explained.")
         async with self._open_scope(context) as scope:
-            connection = await prepare_connection(self._memory.connection)
-            details = await inspection.fetch_fact(UserGraph(connection, scope), id)
+            connection = self._memory.connection
+            details = await inspection.fetch_fact(connection.user(scope), id)
         return describe_fact(details)
 
     async def profile(self, context: Context) -> str:
@@ -268,7 +266,6 @@ class _Tools:
         if not text.strip():
             raise ToolError("There is nothing to remember: give a sentence.")
         async with self._open_scope(context) as scope:
-            await prepare_connection(self._memory.connection)
             now = datetime.now(await self._memory.speakers.find_zone(scope))
             statement = Statement(text, now, author=self._origin, origin=self._origin)
             report = await self._memory.add_statements(
