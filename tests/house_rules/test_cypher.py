@@ -233,6 +233,20 @@ def test_an_operators_block_says_why_and_names_no_scope(name: str) -> None:
     assert "$scope" not in text
 
 
+def test_no_function_takes_a_connection_beside_a_scope() -> None:
+    # Then one could be another user's than the other: a UserGraph, or its transaction, knows whose it is.
+    found = [
+        f"{path.name}:{node.name}"
+        for path, tree in parse_modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for arguments in [[*node.args.args, *node.args.kwonlyargs]]
+        for types in [{ast.unparse(each.annotation) for each in arguments if each.annotation}]
+        if types & {"Connection", "Transaction", "Connection | Transaction"} and "Scope" in types
+    ]
+    assert found == []
+
+
 def test_labels_and_indexes_are_placeholders() -> None:
     code = {title(case): re.sub(r"//.*", "", case[1].text) for case in BLOCKS + MIGRATIONS}
     assert {name: labels for name, text in code.items() if (labels := re.findall(r"\(\w*:(?!@)\w+", text))} == {}

@@ -338,10 +338,9 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         Args:
             delete: also delete each orphan.
         """
-        connection = self._connection
-        store = await self._open_own_store(connection)
+        store = await self._open_own_store(self._connection)
         async for contents in store.list_blobs(until=datetime.now(UTC) - MIN_ORPHAN_AGE):
-            orphans = await artifacts.find_orphans(connection, [ContentKey(*content) for content in contents])
+            orphans = await artifacts.find_orphans(self._connection, [ContentKey(*content) for content in contents])
             if delete:
                 await store.delete_blobs(orphans)
             for orphan in orphans:

@@ -181,13 +181,12 @@ async def _list_pending_jobs(
     memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None, model: str | None
 ) -> tuple[list[IngestJob], list[ClaimedIngest]]:
     """Make a job of each user's pending requests for one model; list those that are being read, too."""
-    connection = memory.connection
-    ingests = await ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
+    ingests = await ingest_queue.fetch_pending_ingests(memory.connection, app_name=app_name, user_id=user_id)
     characters: dict[tuple[str | None, str, str], int] = {}
     for ingest in ingests:
         key = None if model else ingest.model, ingest.scope.app_name, ingest.scope.user_id
         characters[key] = characters.get(key, 0) + sum(len(turn.text) for turn in ingest.turns)
-    claims = await ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
+    claims = await ingest_queue.fetch_claimed_ingests(memory.connection, app_name=app_name, user_id=user_id)
     if not (characters or claims):
         await check_owner(app_name, user_id)
     return [IngestJob(None, *key, characters=count) for key, count in characters.items()], claims

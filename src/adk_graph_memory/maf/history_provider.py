@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import planning, sessions
-from adk_graph_memory.graph.connection import Auth, Connection
+from adk_graph_memory.graph.connection import Auth, Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, get_spoken_text, make_message_ids
 from adk_graph_memory.maf.sessions import USER_KEY, UserId, check_app_name, find_user
@@ -167,8 +167,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
     ) -> list[Message]:
         """Return a session's messages in order; of an unknown session, none."""
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
-        connection = self._connection
-        bodies, _ = await sessions.fetch_events(connection.user(scope), id=session_id, now=time.time())
+        bodies, _ = await sessions.fetch_events(self._connection.user(scope), id=session_id, now=time.time())
         return [message for body in bodies if (message := decode_message(body)) is not None]
 
     @override
@@ -188,15 +187,15 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             errors.DatabaseError: the messages could not be saved.
         """
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
-        connection = self._connection
+        graph = self._connection.user(scope)
         run_id, digests = uuid.uuid4().hex, [digest_message(message) for message in messages]
         new_ids = {id(message) for message in _new_messages.get()}
         resent_count = sum(id(message) not in new_ids for message in messages)
         for _ in range(MAX_ATTEMPTS):
             now = time.time()
-            stored = await sessions.fetch_event_ids(connection.user(scope), id=session_id, now=now)
+            stored = await sessions.fetch_event_ids(graph, id=session_id, now=now)
             if stored is None:
-                await _create_session(connection, scope, session_id, now)
+                await _create_session(graph, session_id, now)
                 continue
             uid, revision, event_ids = stored
             known = [get_digest(event_id) for event_id in event_ids]
@@ -208,9 +207,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
                 encode_message(message, id=event_id, run_id=run_id, timestamp=now)
                 for message, event_id in zip(messages[start:], ids, strict=True)
             ]
-            if await sessions.append_messages(
-                connection.user(scope), session_id=session_id, uid=uid, revision=revision, events=events
-            ):
+            if await sessions.append_messages(graph, session_id=session_id, uid=uid, revision=revision, events=events):
                 return
         raise errors.WriteConflict(attempts=MAX_ATTEMPTS)
 
@@ -231,12 +228,12 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         await self._connection.close()
 
 
-async def _create_session(connection: Connection, scope: Scope, id: str, now: float) -> None:
+async def _create_session(graph: UserGraph, id: str, now: float) -> None:
     """Create the session, unless another writer was faster."""
     nothing = JsonMapDelta.from_values({})
     with suppress(errors.ConstraintViolated):
         await sessions.store_session(
-            connection.user(scope),
+            graph,
             id=id,
             uid=uuid.uuid4().hex,
             now=now,

@@ -72,13 +72,12 @@ class Exporting:
         if as_of is not None and as_of.valid is not None:
             raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
         SharedMemory.check_user_id(user_id)
-        connection = self.connection
         owner = {"user": user_id, "app": app_name}
         what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
-        if what and not await listings.is_known_owner(connection, app_name, user_id):
+        if what and not await listings.is_known_owner(self.connection, app_name, user_id):
             raise errors.NotFound(what=what, where="`adk-graph-memory users` and `adk-graph-memory apps`")
         recorded_at = (as_of.recorded or datetime.now(UTC)) if as_of else None
-        export = _Export(connection, app_name, user_id, recorded_at)
+        export = _Export(self.connection, app_name, user_id, recorded_at)
         if not isinstance(target, str | Path):
             return await export.write_lines(target)
         with write_private_file(Path(target)) as file:

@@ -11,7 +11,7 @@ from adk_graph_memory.consolidation.fact_rules import make_statement_id
 from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.artifacts import ContentKey, delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.rewriting import Erasure, Rewriter
@@ -75,8 +75,7 @@ class Forgetting:
         """
         names = _list_names(ids)
         telemetry.annotate_memory_ids([ids] if isinstance(ids, str) else ids)
-        connection = self.connection
-        if not await erasing.count_known_memories(connection.user(Scope(app_name, user_id)), names):
+        if not await erasing.count_known_memories(self.connection.user(Scope(app_name, user_id)), names):
             return Receipt()
         return await self._erase(
             app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
@@ -91,8 +90,8 @@ class Forgetting:
             errors.DatabaseError: the graph could not be read.
         """
         names = _list_names(ids)
-        connection, scope = self.connection, Scope(app_name, user_id)
-        rewriter = Rewriter(connection.user(scope), self.vectors)
+        graph = self.connection.user(Scope(app_name, user_id))
+        rewriter = Rewriter(graph, self.vectors)
         rewrite = await rewriter.preview_erasure(
             lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
         )
@@ -101,7 +100,7 @@ class Forgetting:
             describe_change("", rewrite.difference),
             turns=len(erasure.turn_ids),
             staying_turns=erasure.find_staying_turns(rewrite.snapshot),
-            copies=await erasing.count_promoted_copies(connection, app_name, rewrite.difference.erased_facts),
+            copies=await erasing.count_promoted_copies(graph.connection, app_name, rewrite.difference.erased_facts),
         )
 
     @telemetry.trace_operation("delete_memory")
@@ -150,11 +149,11 @@ class Forgetting:
             errors.ArtifactStoreUnusable: the content of an artifact could not be deleted; the rest is forgotten.
             errors.DatabaseError: the graph could not be written. Call it again: it goes on where it was.
         """
-        connection, scope = self.connection, Scope(app_name, user_id)
-        before = await erasing.count_user(connection.user(scope))
-        contents = await self._erase_artifacts(connection, scope) if artifacts else []
-        await erasing.erase_user(connection.user(scope), with_sessions=sessions)
-        after = await erasing.count_user(connection.user(scope))
+        graph = self.connection.user(Scope(app_name, user_id))
+        before = await erasing.count_user(graph)
+        contents = await _erase_artifacts(graph) if artifacts else []
+        await erasing.erase_user(graph, with_sessions=sessions)
+        after = await erasing.count_user(graph)
         gone = {kind: before[kind] - after[kind] for kind in before}
         await delete_contents(contents)
         return Receipt(
@@ -167,11 +166,11 @@ class Forgetting:
             stays={kind: count for kind, count in after.items() if count},
         )
 
-    async def _erase_artifacts(self, connection: Connection, scope: Scope) -> list[tuple[ContentKey, str]]:
-        """Erase the artifacts from the graph; return the keys and stores of their contents."""
-        names = await fetch_user_artifacts(connection.user(scope))
-        return [content for name in names for content in await delete_versions(connection, name)]
-
     async def _erase(self, app_name: str, user_id: str, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
-        connection = self.connection
-        return await Rewriter(connection.user(Scope(app_name, user_id)), self.vectors).erase_memories(select)
+        return await Rewriter(self.connection.user(Scope(app_name, user_id)), self.vectors).erase_memories(select)
+
+
+async def _erase_artifacts(graph: UserGraph) -> list[tuple[ContentKey, str]]:
+    """Erase the artifacts from the graph; return the keys and stores of their contents."""
+    names = await fetch_user_artifacts(graph)
+    return [content for name in names for content in await delete_versions(graph.connection, name)]

@@ -228,13 +228,12 @@ class GraphMemory(
             Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
         SharedMemory.check_user_id(user_id)
-        connection = self.connection
         ingests = await ingest_queue.fetch_pending_ingests(
-            connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
+            self.connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
         )
         if queued_for is not None:
             ingests = [ingest for ingest in ingests if ingest.model == queued_for]
-        return await self._make_ingestion(connection, queued_for).resume_pending(ingests)
+        return await self._make_ingestion(self.connection, queued_for).resume_pending(ingests)
 
     @telemetry.trace_operation("search_memory")
     async def recall(

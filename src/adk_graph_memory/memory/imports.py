@@ -468,14 +468,15 @@ class ExportImporter:
         if self._memory is None:
             self._count_section(section)
             return
-        connection = self._memory.connection
         owner = self._app_name or properties["app_name"], self._user_id or properties["user_id"]
         scope = Scope.from_graph(*owner)
         if scope.is_shared and not Scope.from_graph(*owner[:1], properties["user_id"]).is_shared:
             reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
             raise errors.InvalidArgument(reason=reason)
         try:
-            outcome, has_tombstones = await transfer.begin_user(connection.user(scope), header.id, properties)
+            outcome, has_tombstones = await transfer.begin_user(
+                self._memory.connection.user(scope), header.id, properties
+            )
         except REFUSALS as error:
             self.tally.skip(section.place, REFUSED, error.reason)
             return
@@ -491,8 +492,8 @@ class ExportImporter:
         writer = SectionWriter(self._memory, scope, self.tally, self._target, checks_tombstones=has_tombstones)
         if await writer.write_section(section, self._on_progress):
             if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
-                await embed_missing_nodes(connection.user(scope), self._memory.vectors)
-            await transfer.finish_user(connection.user(scope), header.id)
+                await embed_missing_nodes(self._memory.connection.user(scope), self._memory.vectors)
+            await transfer.finish_user(self._memory.connection.user(scope), header.id)
 
     def _count_section(self, section: UserSection) -> None:
         """Count what is in a user's lines, and write nothing."""

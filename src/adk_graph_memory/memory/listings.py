@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.graph import listings, snapshots
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.rewriting import Erasure, Rewriter, derive_memory, select_current_readings
 from adk_graph_memory.records.history import EntityHistory, FactHistory, MemoryChange
@@ -58,18 +58,18 @@ class Listings:
         Raises:
             errors.NotFound: ``after`` is the id of no fact of this user.
         """
-        connection, scope = self.connection, Scope(app_name, user_id)
+        graph = self.connection.user(Scope(app_name, user_id))
         if as_of is not None:
             from adk_graph_memory.memory.past import (
                 derive_past_memory,  # a list of what holds now needs nothing that derives
             )
 
-            memory = await derive_past_memory(connection, scope, as_of)
+            memory = await derive_past_memory(graph, as_of)
             for fact in _cut_page(memory.list_facts(about=about, past=past), limit, after):
                 yield fact
             return
-        keys = None if about is None else await listings.find_named_keys(connection.user(scope), about)
-        fetch_page = partial(listings.fetch_facts, connection.user(scope), now=datetime.now(UTC), about=keys, past=past)
+        keys = None if about is None else await listings.find_named_keys(graph, about)
+        fetch_page = partial(listings.fetch_facts, graph, now=datetime.now(UTC), about=keys, past=past)
         async for fact in listings.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
             yield fact
 
@@ -93,8 +93,8 @@ class Listings:
         Raises:
             errors.NotFound: ``after`` is the key of no entity of this user.
         """
-        connection, scope = self.connection, Scope(app_name, user_id)
-        fetch_page = partial(listings.fetch_entities, connection.user(scope), now=datetime.now(UTC), type=type)
+        graph = self.connection.user(Scope(app_name, user_id))
+        fetch_page = partial(listings.fetch_entities, graph, now=datetime.now(UTC), type=type)
         async for entity in listings.iterate_pages(fetch_page, lambda entity: entity.key, limit, after):
             yield entity
 
@@ -108,8 +108,7 @@ class Listings:
             limit: the maximum number of users.
             after: the id of the user to continue after.
         """
-        connection = self.connection
-        fetch_page = partial(listings.fetch_users, connection, app_name)
+        fetch_page = partial(listings.fetch_users, self.connection, app_name)
         async for user in listings.iterate_pages(fetch_page, lambda user: user.user_id, limit, after):
             yield user
 
@@ -120,8 +119,7 @@ class Listings:
             limit: the maximum number of apps.
             after: the name of the app to continue after.
         """
-        connection = self.connection
-        fetch_page = partial(listings.fetch_apps, connection)
+        fetch_page = partial(listings.fetch_apps, self.connection)
         async for app in listings.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
             yield app
 
@@ -152,11 +150,11 @@ class Histories:
             errors.NotFound: this user has no such fact.
         """
         check_text("the id", id)
-        connection, scope = self.connection, Scope(app_name, user_id)
-        facts = await listings.fetch_facts(connection.user(scope), now=datetime.now(UTC), past=True, id=id, limit=1)
+        graph = self.connection.user(Scope(app_name, user_id))
+        facts = await listings.fetch_facts(graph, now=datetime.now(UTC), past=True, id=id, limit=1)
         if not facts:
             raise errors.NotFound(what=f"fact {id!r} of this user", where="`adk-graph-memory facts`")
-        readings, memory = await self._derive_memory(connection, scope)
+        readings, memory = await _derive_memory(graph)
         key = id.removeprefix("fact:")
         entries = trace_fact(readings, memory, key) if key in memory.facts else ()
         return FactHistory(facts[0], entries)
@@ -170,18 +168,19 @@ class Histories:
             errors.InvalidArgument: several have this name.
         """
         check_text("the name", name)
-        connection, scope = self.connection, Scope(app_name, user_id)
+        graph = self.connection.user(Scope(app_name, user_id))
         now = datetime.now(UTC)
-        entity = await listings.find_entity(connection.user(scope), name, now=now)
-        readings, memory = await self._derive_memory(connection, scope)
-        facts = await listings.fetch_facts(connection.user(scope), now=now, about=[entity.key], limit=50)
+        entity = await listings.find_entity(graph, name, now=now)
+        readings, memory = await _derive_memory(graph)
+        facts = await listings.fetch_facts(graph, now=now, about=[entity.key], limit=50)
         entries = trace_entity(readings, memory, entity.key)
         return EntityHistory(entity, tuple(facts), entries)
 
-    async def _derive_memory(self, connection: Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
-        snapshot = await snapshots.fetch_snapshot(connection.user(scope))
-        readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
-        return select_current_readings(snapshot, readings), difference.derived
+
+async def _derive_memory(graph: UserGraph) -> tuple[list[Reading], DerivedMemory]:
+    snapshot = await snapshots.fetch_snapshot(graph)
+    readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
+    return select_current_readings(snapshot, readings), difference.derived
 
 
 class Undoing:
@@ -203,8 +202,8 @@ class Undoing:
         Raises:
             errors.NotFound: nothing of this ingest is in this user's memory.
         """
-        connection, scope = self.connection, Scope(app_name, user_id)
-        rewriter = Rewriter(connection.user(scope), self.vectors)
+        graph = self.connection.user(Scope(app_name, user_id))
+        rewriter = Rewriter(graph, self.vectors)
         receipt = await rewriter.erase_memories(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
         if not receipt.ids:
             where = "`adk-graph-memory history`, which names the ingests of a fact"
@@ -218,7 +217,7 @@ class Undoing:
             errors.DatabaseError: the graph could not be read.
         """
         check_text("the ingest", ingest_id)
-        connection, scope = self.connection, Scope(app_name, user_id)
-        rewriter = Rewriter(connection.user(scope), self.vectors)
+        graph = self.connection.user(Scope(app_name, user_id))
+        rewriter = Rewriter(graph, self.vectors)
         rewrite = await rewriter.preview_erasure(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
         return replace(describe_change(ingest_id, rewrite.difference), turns=len(rewrite.erasure.turn_ids))

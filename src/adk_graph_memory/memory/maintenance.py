@@ -57,9 +57,8 @@ class Checkups:
             errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
         """
         SharedMemory.check_user_id(user_id)
-        connection = self.connection
-        async for scope in listings.iterate_owners(connection, app_name, user_id):
-            checker = UserChecker(connection.user(scope), self.vectors)
+        async for scope in listings.iterate_owners(self.connection, app_name, user_id):
+            checker = UserChecker(self.connection.user(scope), self.vectors)
             yield await (checker.mend() if mend else checker.check())
 
     async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:

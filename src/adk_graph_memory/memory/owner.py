@@ -236,8 +236,8 @@ class Corrections:
         return await self.redactor.redact_text(reason) if reason else ""
 
     async def _add_word(self, app_name: str, user_id: str, make_word: _MakeWord, preview: bool) -> MemoryChange:
-        connection, scope = self.connection, Scope(app_name, user_id)
-        rewriter = Rewriter(connection.user(scope), self.vectors)
+        graph = self.connection.user(Scope(app_name, user_id))
+        rewriter = Rewriter(graph, self.vectors)
         rewrite = await rewriter.add_owner_word(make_word, is_preview=preview)
         return describe_change(rewrite.readings[-1].id, rewrite.difference)
 
@@ -359,8 +359,7 @@ class Proposals(Corrections, Forgetting):
     @telemetry.trace_operation("list_memories")
     async def proposals(self, *, app_name: str, user_id: str) -> list[Proposal]:
         """List what agents propose to the owner of a memory, oldest first."""
-        connection = self.connection
-        return await reviews.fetch_proposals(connection.user(Scope(app_name, user_id)))
+        return await reviews.fetch_proposals(self.connection.user(Scope(app_name, user_id)))
 
     @telemetry.trace_operation("update_memory")
     async def accept_proposal(self, id: str, *, app_name: str, user_id: str, preview: bool = False) -> MemoryChange:
@@ -414,19 +413,17 @@ class Proposals(Corrections, Forgetting):
         check_text("the id", id)
         check_text("who proposes it", by)
         why = await self._redact_reason(reason)
-        connection = self.connection
-        target = await reviews.fetch_target(connection.user(scope), id)
+        target = await reviews.fetch_target(self.connection.user(scope), id)
         if action == "correct":
             _check_correction(id, target, text)
         now, is_pinned = datetime.now(UTC), target["is_pinned"]
         proposal = Proposal(uuid4().hex, action, id, target["text"], text, why, by, now, is_pinned)
-        await reviews.write_proposal(connection.user(scope), proposal)
+        await reviews.write_proposal(self.connection.user(scope), proposal)
         return proposal
 
     async def _find_proposal(self, id: str, scope: Scope) -> Proposal:
         check_text("the id", id)
-        connection = self.connection
-        for proposal in await reviews.fetch_proposals(connection.user(scope)):
+        for proposal in await reviews.fetch_proposals(self.connection.user(scope)):
             if proposal.id == id:
                 return proposal
         raise errors.NotFound(what=f"proposal {id!r} of this user", where="`adk-graph-memory proposals`")
@@ -453,8 +450,7 @@ class Reviews:
     @telemetry.trace_operation("list_memories")
     async def held_facts(self, *, app_name: str, user_id: str) -> list[HeldFact]:
         """List the facts that a guard holds back, in the order in which they were read."""
-        connection = self.connection
-        return await reviews.fetch_held_facts(connection.user(Scope(app_name, user_id)))
+        return await reviews.fetch_held_facts(self.connection.user(Scope(app_name, user_id)))
 
     @telemetry.trace_operation("update_memory")
     async def release(self, id: str, *, app_name: str, user_id: str) -> HeldFact:
@@ -483,8 +479,7 @@ class Reviews:
         return held
 
     async def _review(self, id: str, scope: Scope, change: Callable[[Reading, int], Reading]) -> HeldFact:
-        connection = self.connection
-        facts = await reviews.fetch_held_facts(connection.user(scope))
+        facts = await reviews.fetch_held_facts(self.connection.user(scope))
         held = next((fact for fact in facts if fact.id == id), None)
         if held is None:
             raise errors.NotFound(what=f"held fact {id!r} of this user", where="`adk-graph-memory review`")
@@ -493,7 +488,7 @@ class Reviews:
             refs = [fact.ref for fact in reading.held if reviews.make_held_id(reading.id, fact.ref) == id]
             return change(reading, refs[0]) if refs else reading
 
-        await Rewriter(connection.user(scope), self.vectors).revise_readings(revise)
+        await Rewriter(self.connection.user(scope), self.vectors).revise_readings(revise)
         return held
 
 

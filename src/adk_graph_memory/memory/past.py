@@ -10,7 +10,7 @@ from typing import Any
 
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.graph import fact_rows, snapshots
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import match_names
@@ -19,7 +19,6 @@ from adk_graph_memory.memory.rewriting import Erasure, derive_memory, select_cur
 from adk_graph_memory.records.facts import AsOf, FactValidity
 from adk_graph_memory.records.memory import DerivedFact, DerivedMemory, RecordedMemory
 from adk_graph_memory.records.results import Recollection, StoredFact
-from adk_graph_memory.records.scopes import Scope
 
 MAX_DEPENDENCY_DEPTH = 4
 """How many dependencies in a row make a fact stale."""
@@ -197,7 +196,7 @@ def _restate_fact(memory: Recollection, fact: StoredFact, valid: datetime) -> Re
     )
 
 
-async def derive_past_memory(connection: Connection, scope: Scope, as_of: AsOf) -> PastMemory:
+async def derive_past_memory(graph: UserGraph, as_of: AsOf) -> PastMemory:
     """Derive what memory knew as of a point in time.
 
     What was forgotten, undone or has expired since was never there.
@@ -205,7 +204,7 @@ async def derive_past_memory(connection: Connection, scope: Scope, as_of: AsOf) 
     Raises:
         errors.DatabaseError: the graph could not be read.
     """
-    snapshot = await snapshots.fetch_snapshot(connection.user(scope))
+    snapshot = await snapshots.fetch_snapshot(graph)
     return await asyncio.to_thread(_derive_past_memory, snapshot, as_of)
 
 

@@ -302,7 +302,7 @@ class Recall:
             raise errors.InvalidUnicode(reason=str(error)) from error
 
     async def _derive_past_memory(self, scope: Scope, as_of: AsOf | None) -> PastMemory | None:
-        return None if as_of is None else await derive_past_memory(self._connection, scope, as_of)
+        return None if as_of is None else await derive_past_memory(self._connection.user(scope), as_of)
 
     async def make_retriever(
         self,

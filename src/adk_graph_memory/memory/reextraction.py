@@ -215,9 +215,8 @@ class Reextraction:
         """
         SharedMemory.check_user_id(user_id)
         _check_since(since)
-        connection = self.connection
         async for session in rereads.iterate_outdated_sessions(
-            connection, None if force else self.extractor.version, app_name=app_name, user_id=user_id, since=since
+            self.connection, None if force else self.extractor.version, app_name=app_name, user_id=user_id, since=since
         ):
             yield session
 

@@ -14,7 +14,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.consolidation.fact_rules import plan_statement
 from adk_graph_memory.extraction.extractor import Extractor, Prepare, PreparedExtractor, keep_statements
 from adk_graph_memory.graph import erasing, fact_rows, snapshots, writing
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.language.text import digest, fold_text
 from adk_graph_memory.memory.guard import Guard, screen_statements
@@ -116,7 +116,7 @@ class Statements:
         for group in _group_by_metadata(statements):
             metadata, replaces = group[0].metadata, group[0].replaces_metadata
             turns = [_make_turn(statement, scope) for statement in group]
-            turns = await renew_turns(self.connection, scope, STATEMENT_SESSION, turns)
+            turns = await renew_turns(self.connection.user(scope), STATEMENT_SESSION, turns)
             topics = {turn.id: item.topic for turn, item in zip(turns, group, strict=True) if item.topic}
             extractor = PreparedExtractor(self._make_reader(topics, scope.owner_name), self.extractor)
             delta = JsonMapDelta.from_values(metadata, replaces=replaces)
@@ -154,11 +154,11 @@ def _group_by_metadata(statements: Iterable[Statement]) -> list[list[Statement]]
     return list(groups.values())
 
 
-async def renew_turns(connection: Connection, scope: Scope, session_id: str, turns: Sequence[Turn]) -> list[Turn]:
+async def renew_turns(graph: UserGraph, session_id: str, turns: Sequence[Turn]) -> list[Turn]:
     """Give those of the turns another id that were forgotten, or are over and said again: whoever adds one means it."""
     renewed = list(turns)
     while spent := await erasing.find_spent_turns(
-        connection.user(scope), {turn.make_memory_id(session_id): turn.at for turn in renewed}
+        graph, {turn.make_memory_id(session_id): turn.at for turn in renewed}
     ):
         renewed = [
             replace(turn, id=digest(turn.id)) if turn.make_memory_id(session_id) in spent else turn for turn in renewed
@@ -227,8 +227,7 @@ class Sharing(Statements):
         scope, target = Scope(app_name, user_id), Scope(app_name, check_shared(to))
         if scope == target:
             raise errors.InvalidArgument(reason=f"the fact is in {to!s} already")
-        connection = self.connection
-        snapshot = await snapshots.fetch_snapshot(connection.user(scope))
+        snapshot = await snapshots.fetch_snapshot(self.connection.user(scope))
         author = await self.redactor.redact_text(author or user_id)
         if (row := snapshot.statements.get(id)) is not None and row["stands"]:
             statement = fact_rows.read_statement(row)
@@ -245,7 +244,7 @@ class Sharing(Statements):
         fact = replace(fact, proposition=await self._redact_proposition(fact.proposition))
         promotion = make_promotion(fact, turns, snapshot.stored.entities, author)
         session_id = f"{PROMOTED_SESSION}{fact.id}"
-        turns = await renew_turns(connection, target, session_id, turns)
+        turns = await renew_turns(self.connection.user(target), session_id, turns)
         return await self._ingest_turns(target, session_id, turns, extractor=self._prepare_extractor(fact, promotion))
 
     async def _redact_proposition(self, proposition: Proposition) -> Proposition:

@@ -68,13 +68,12 @@ class Profiles:
                 raise errors.InvalidArgument(reason=f"the schema {schema!r} is no pydantic model")
         if not isinstance(token_budget, int) or token_budget < 0:
             raise errors.InvalidArgument(reason=f"token_budget={token_budget!r} is not a whole number of at least 0")
-        connection = self.connection
         facts = await listings.fetch_profile_facts(
-            connection.user(scope), now=datetime.now(UTC), modalities=MODALITY_WEIGHTS
+            self.connection.user(scope), now=datetime.now(UTC), modalities=MODALITY_WEIGHTS
         )
         items, drafts = await asyncio.to_thread(_choose_facts, facts, schemas, token_budget)
         ids = {item.fact.id for item in items}.union(*(draft.fact_ids for draft in drafts))
-        sources = await listings.fetch_sources(connection.user(scope), ids)
+        sources = await listings.fetch_sources(self.connection.user(scope), ids)
         forms = [draft.complete(sources) for draft in drafts]
         items = tuple(replace(item, fact=replace(item.fact, sources=sources.get(item.fact.id, ()))) for item in items)
         return Profile(items), forms
