@@ -216,7 +216,7 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="a search leaves out memories with a lower score; about 0.28 leaves out most memories that answer "
-        "nothing, and some that do",
+        "nothing, and some that answer the question",
     )
     shared: tuple[SharedName, ...] = Field(
         default=(), description="shared memories that every user's searches read too: `:app:`, `:group:NAME`"
