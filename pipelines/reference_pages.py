@@ -38,10 +38,10 @@ LABEL_MEANINGS = {
     "Entity": "A person, place, organization or thing: `name`, `type`, `aliases`, `about`.",
     "Revision": "What a fact said before a change, with the operation, the reason and who decided.",
     "Ingest": (
-        "One request to remember one window of turns: `pending`, `claimed`, `done` or `superseded`; `reading` holds as "
-        "JSON what was read and decided."
+        "One request to remember one window of turns: `pending`, `claimed`, `done` or `superseded`; `reading` holds "
+        "what was extracted and decided, as JSON."
     ),
-    "Tombstone": "Refuses a forgotten turn, or what is read in it: a keyed digest of the turn's id, without words.",
+    "Tombstone": "Blocks a forgotten turn, or facts extracted from it: a keyed digest of the turn's id, without words.",
     "Artifact": "One named file of a user or of a session.",
     "ArtifactVersion": "One version of an artifact: its content, or the store that holds it.",
     "Meta": "One node: schema version and checksum, live vector slot, embedders, analyzers.",
@@ -58,9 +58,9 @@ RELATIONSHIP_MEANINGS = {
     "MERGED_INTO": ("Entity", "Entity", "two names turned out to be one; `at`, `by`"),
     "SUPERSEDES": ("Fact", "Fact", "the later fact ended the earlier one; `op`, `reason`"),
     "WOULD_SUPERSEDE": ("Fact", "Fact", "a plan that was called off would have ended the fact"),
-    "DEPENDS_ON": ("Fact", "Fact", "if the base ends, this fact is stale"),
+    "DEPENDS_ON": ("Fact", "Fact", "if the base fact ends, this fact is stale"),
     "HAS_REVISION": ("Fact", "Revision", ""),
-    "BECAUSE_OF": ("Revision", "Event", "the words that spoke for the change"),
+    "BECAUSE_OF": ("Revision", "Event", "the words that support the change"),
     "READS": ("Ingest", "Event", ""),
     "HAS_ARTIFACT": ("User, Session", "Artifact", ""),
     "HAS_VERSION": ("Artifact", "ArtifactVersion", ""),

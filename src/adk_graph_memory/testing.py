@@ -23,7 +23,7 @@ class ScriptedLlm(BaseLlm):
     """An ADK model that gives scripted replies in order and records its requests.
 
     A reply is text, a pydantic model (sent as JSON), an ``LlmResponse``, an exception (raised), or a function that
-    takes the request and returns one of these. A request without a reply left raises an AssertionError.
+    takes the request and returns one of these. If no reply is left, a request raises an AssertionError.
 
     Example:
         model = ScriptedLlm.from_replies('{"entities": [], "facts": []}')
@@ -52,7 +52,7 @@ class ScriptedLlm(BaseLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         self._requests.append(llm_request)
         if not self._replies:
-            raise AssertionError(f"asked a {len(self._requests)}. time, and no reply is left")
+            raise AssertionError(f"no reply is left for request number {len(self._requests)}")
         reply: Any = self._replies.pop(0)
         if callable(reply) and not isinstance(reply, BaseException):
             reply = reply(llm_request)
@@ -75,10 +75,10 @@ def make_tool_call(tool: str, **arguments: Any) -> LlmResponse:
 
 
 class HashEmbedder(Embedder):
-    """An embedder that hashes words: texts that share words get similar vectors, equal texts equal ones.
+    """An embedder that hashes words: texts that share words get similar vectors, and equal texts get equal vectors.
 
     Args:
-        dimensions: length of a vector.
+        dimensions: the length of a vector.
     """
 
     def __init__(self, dimensions: int = 64) -> None:

@@ -356,7 +356,7 @@ async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     explained = await command(*question, "--explain")
     shown = explained.stdout
     assert "My dog is called Rex." in shown and "text +" in shown
-    assert "what a signal adds" in explained.stderr
+    assert "how much a signal adds" in explained.stderr
     assert (await command(*question)).stderr == ""
     unquoted = await command("recall", "What", "is", "my", "dog", "called?", *whose(known), "--limit", "1")
     assert unquoted.stdout == (await command(*question)).stdout
@@ -979,7 +979,7 @@ async def test_an_owner_corrects_what_is_wrong(command, known):
     [lisbon] = [fact for fact in change["facts"] if fact["after"]["state"] == "current"]
     assert lisbon["after"]["text"] == "I live in Lisbon."
     assert "pinned" in (await command("pin", lisbon["id"], *whose(known), "--yes")).stdout
-    assert "takes it back" in (await command("unpin", lisbon["id"], *whose(known), "--yes")).stdout
+    assert "To take it back" in (await command("unpin", lisbon["id"], *whose(known), "--yes")).stdout
     assert "retracted" in (await command("retract", lisbon["id"], *whose(known), "--yes")).stdout
     assert "retracted" in (await command("history", porto["id"], *whose(known))).stdout
     assert "(nothing) → Inés" not in (await command("merge", "Rex", "Inés", *whose(known), "--yes")).stdout

@@ -272,7 +272,7 @@ async def test_a_budget_ends_it_and_the_same_command_goes_on(command, neo4j_serv
     outcome = json.loads(spent.stdout)
     assert (spent.exit_code, outcome["total"]["usage"]["calls"], len(outcome["jobs"])) == (3, 2, 2)
     shown = await command("ingest", "--pending", "--app", app_name, "--max-calls", "1")
-    assert shown.exit_code == 3 and "the same command goes on" in shown.output
+    assert shown.exit_code == 3 and "run the same command again" in shown.output
     assert "moody has no price" in (await command(*pending, "--max-cost", "1")).stderr
     done = await command(*pending, "--workers", "8")
     assert done.exit_code == 0

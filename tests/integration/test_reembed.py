@@ -429,7 +429,7 @@ async def test_the_command_keeps_to_a_budget_and_to_a_user(deployed: Deployed, r
     part = await run(db, *embedder, "--user", "bob")
     assert part.exit_code == 0 and "until they are embedded too, searches keep the old vectors" in part.stdout
     spent = await run(db, *embedder, "--max-calls", "1", "--batch", "2")
-    assert spent.exit_code == 3 and "The budget does not allow the rest" in spent.stdout
+    assert spent.exit_code == 3 and "The budget does not cover the rest" in spent.stdout
     priceless = await run(db, *embedder, "--max-cost", "1")
     assert priceless.exit_code == 2 and "has no price" in priceless.stderr
     unknown = await run(db, *embedder, "--app", "nobody's")

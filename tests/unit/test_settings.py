@@ -368,7 +368,7 @@ def test_a_misspelt_setting_is_named() -> None:
     "name", ["Mars/Olympus", "../etc/passwd", "/etc/localtime", "Europe", "", "x" * 5_000, "a\x00b", 7]
 )
 def test_a_time_zone_that_there_is_not_is_refused_with_what_to_do(name: object) -> None:
-    with pytest.raises(errors.ConfigurationError, match=r"timezone: .* is not a time zone: give its IANA name"):
+    with pytest.raises(errors.ConfigurationError, match=r"timezone: .* is not a time zone: use an IANA name"):
         load_settings(timezone=name)
 
 

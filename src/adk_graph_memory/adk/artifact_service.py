@@ -163,11 +163,12 @@ class LatestVersion(NamedTuple):
 class Neo4jArtifactService(GraphService, BaseArtifactService):
     """Versioned files of users and sessions.
 
-    A name that starts with ``user:``, or is used without a session, belongs to the user. It is listed with ``user:``
-    and can be loaded from every session.
+    A file whose name starts with ``user:``, or that is saved without a session, belongs to the user. It is listed with
+    ``user:`` and can be loaded in every session.
 
     Args:
-        uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        uri: Neo4j's address, which may contain settings; else NEO4J_URI, or the server that ``adk-graph-memory up``
+            started.
         auth: user name and password, or any ``neo4j.Auth``; else NEO4J_USERNAME and NEO4J_PASSWORD.
         database: the database's name; else NEO4J_DATABASE or ``neo4j``.
         driver: your own async driver; never closed here.
@@ -195,7 +196,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         session_id: str | None = None,
         custom_metadata: dict[str, Any] | None = None,
     ) -> int:
-        """Add a version and return its number: 0, 1, 2 …; no number is used twice.
+        """Add a version and return its number: 0, 1, 2 …; numbers are never reused.
 
         Raises:
             InputValidationError: a name or id is unsafe as a path, or the part has no content of a supported kind.
@@ -315,7 +316,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         Args:
             app_name: the app.
             user_id: the user.
-            session_id: only the user's own and those of this session.
+            session_id: only the user's own artifacts and this session's.
         """
         scope = make_artifact_scope(app_name, user_id)
         session_id = None if session_id is None else normalize_session_id(session_id)
@@ -330,10 +331,10 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         ]
 
     async def list_orphans(self, *, delete: bool = False) -> AsyncIterator[ContentKey]:
-        """Yield the stored contents that no version names, left by a dead process or a failed deletion.
+        """Yield the stored contents that no version refers to, left by a dead process or a failed deletion.
 
-        Content of the last hour is skipped, because its version may still be being written. Only this graph's part of
-        a shared store is searched.
+        Content from the last hour is skipped, because its version may not be written yet. Only this graph's part of a
+        shared store is searched.
 
         Args:
             delete: also delete each orphan.

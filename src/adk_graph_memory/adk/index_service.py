@@ -22,12 +22,12 @@ DESCRIPTION = "Searches the documents of this deployment and returns the passage
 
 
 class Neo4jIndexService(Closeable, BaseMemoryService):
-    """ADK's memory service over an index that you have, which it only reads.
+    """ADK's memory service over an index you already have, which it only reads.
 
     A ``retrieval_query`` gets ``$app_name`` and ``$user_id``, so that a graph with several users can be filtered.
 
     Args:
-        uri: Neo4j's address; by default NEO4J_URI, or the database of ``adk-graph-memory up``.
+        uri: Neo4j's address; by default NEO4J_URI, or the server that ``adk-graph-memory up`` started.
         retrieval: a retrieval to use instead of one made from the other arguments; it is never closed here.
         options: as :class:`adk_graph_memory.IndexRetrieval` takes them.
 
@@ -59,11 +59,11 @@ class Neo4jIndexService(Closeable, BaseMemoryService):
         return await self.retrieval.search(query, query_params={"app_name": app_name, "user_id": user_id})
 
     def make_tool(self, name: str = "search_knowledge", description: str = DESCRIPTION) -> FunctionTool:
-        """Make a tool that asks the index, so that an agent has it beside its memory.
+        """Make a tool that searches the index, for an agent that also has a memory.
 
         Args:
             name: the tool's name.
-            description: tells the model what the index holds, and when to ask it.
+            description: tells the model what the index holds, and when to search it.
         """
 
         async def search_knowledge(query: str, tool_context: ToolContext) -> list[str]:
@@ -75,7 +75,7 @@ class Neo4jIndexService(Closeable, BaseMemoryService):
 
     @override
     async def add_session_to_memory(self, session: Session) -> NoReturn:
-        """Refuse: an index of yours is only read."""
+        """Refuse, because your index is only read."""
         raise NotImplementedError(
             "Neo4jIndexService only reads your index; to remember sessions, give the Runner a Neo4jMemoryService and "
             "the agent this service's make_tool()."

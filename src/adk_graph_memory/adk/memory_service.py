@@ -53,11 +53,12 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
 
     Args:
-        uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        uri: Neo4j's address, which may contain settings; else NEO4J_URI, or the server that ``adk-graph-memory up``
+            started.
         memory: a memory to use instead of one made from the other arguments.
         auth, database, driver, sync_driver, settings, schema, timezone, model, embedder, retrieval_query, redact,
             topics, weights, reranker, guard, shared: as :class:`adk_graph_memory.GraphMemory` takes them.
-        profile_schemas: pydantic models, of each of which :meth:`retrieve_profiles` returns a profile.
+        profile_schemas: pydantic models; :meth:`retrieve_profiles` returns a profile for each.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
 
     Example:
@@ -72,7 +73,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     """
 
     has_plugin: ClassVar[bool] = False
-    """Whether a plugin was made in this process, which fills memories."""
+    """Whether this process has created a plugin, which fills memories."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     async def add_session_to_memory(self, session: Session) -> None:
         """Remember the session's new events; adding an unchanged session again costs one statement.
 
-        Rewound events are not remembered, and are forgotten if they were.
+        Rewound events are not remembered; if they already were, they are forgotten.
 
         Raises:
             errors.ModelError: the model failed; the turns are stored and pending.
@@ -158,12 +159,12 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember those of the events that are new; searches return ``custom_metadata`` with them.
+        """Remember those events that are new; searches return ``custom_metadata`` with them.
 
-        Memory Bank's keys in it act as they do there: ``allowed_topics`` restricts extraction to topics with these
-        labels, ``ttl`` or ``expire_time`` says when the turns and what is read from them expire, ``revision_ttl`` how
-        long it is kept what facts were before, and ``metadata_merge_strategy`` whether ``metadata`` replaces what known
-        turns have.
+        Memory Bank's keys in it take effect: ``allowed_topics`` restricts extraction to topics with these labels,
+        ``ttl`` or ``expire_time`` says when the turns and the facts extracted from them expire, ``revision_ttl`` how
+        long the facts' revisions are kept, and ``metadata_merge_strategy`` whether ``metadata`` replaces the metadata
+        of known turns.
 
         Raises:
             InputValidationError: such a key cannot have this value.
@@ -192,11 +193,12 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember entries, consolidated with what memory holds; the call's metadata wins over an entry's.
+        """Remember entries, consolidated with existing memories; the call's metadata wins over an entry's.
 
-        An entry is read as what its author said, by the model if there is one. With ``disable_consolidation``, or an id
-        of its own, it is stored as it is. Memory Bank's other keys act as they do there, and an entry's win over the
-        call's: ``ttl`` or ``expire_time``, ``memory_id``, ``topics`` (one), ``metadata``, ``metadata_merge_strategy``.
+        An entry is read like something its author said, by the model if there is one. With ``disable_consolidation``,
+        or an id of its own, it is stored as it is. Memory Bank's other keys work as they do there, and an entry's win
+        over the call's: ``ttl`` or ``expire_time``, ``memory_id``, ``topics`` (one), ``metadata``,
+        ``metadata_merge_strategy``.
 
         Raises:
             InputValidationError: such a key cannot have this value.
@@ -211,11 +213,11 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the user's memories that match the query, best first, few enough for a prompt.
+        """Return the user's memories that match the query, best first and few enough for a prompt.
 
         An agent's first search waits at most ``first_search_wait`` seconds for the embedder. Without the embedder, or
-        if the server has no time because it has just started, it searches by full text only, marks its memories with
-        ``custom_metadata["degraded"]``, and logs once why.
+        if the server has just started and is still busy, it searches by full text alone, marks its memories with
+        ``custom_metadata["degraded"]``, and logs the reason once.
         """
         memory = self._get_memory(app_name)
         wait = memory.connection.settings.limits.first_search_wait
@@ -225,9 +227,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
 
     async def retrieve_profiles(self, *, app_name: str, user_id: str) -> list[MemoryProfile]:
-        """Return the user's profiles, as Memory Bank's service does: of each registered schema what is known.
+        """Return the user's profiles in Memory Bank's format: what is known for each registered schema.
 
-        Without ``profile_schemas`` it is one profile: a list of facts under each heading.
+        Without ``profile_schemas``, it returns one profile, with a list of facts under each heading.
         """
         memory = self._get_memory(app_name)
         profile, forms = await memory.fill_forms(self._profile_schemas, Scope(app_name, user_id))
@@ -247,7 +249,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Forget the entry with this id for good; an id that is unknown, None or another user's is ignored."""
+        """Forget the entry with this id for good; ignores an id that is unknown, None or another user's."""
         if memory_id:
             await self._get_memory(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
 
@@ -256,12 +258,12 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         return await self._get_memory(app_name).forget(list(memory_ids), app_name=app_name, user_id=user_id)
 
     async def delete_session_memory(self, *, app_name: str, user_id: str, session_id: str) -> Receipt:
-        """Forget what was said in a session, as if it had never been said; the session itself stays."""
+        """Forget everything said in a session, as if it had never been said; the session itself stays."""
         memory = self._get_memory(app_name)
         return await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
 
     async def delete_user_memory(self, *, app_name: str, user_id: str) -> Receipt:
-        """Forget all that memory holds of a user; their sessions and artifacts stay."""
+        """Forget everything remembered about a user; their sessions and artifacts stay."""
         return await self._get_memory(app_name).forget_user(app_name=app_name, user_id=user_id)
 
     def find_session_zone(self, session: Session) -> tzinfo:

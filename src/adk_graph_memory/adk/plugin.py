@@ -107,7 +107,7 @@ EVALUATION_PREFIX = "adk-eval-session-"
 
 
 class GraphMemoryPlugin(BasePlugin):
-    """Adds every run to memory without a call of ``add_session_to_memory``.
+    """Adds every run to memory, so that you need not call ``add_session_to_memory``.
 
     Use ``adk web --extra_plugins adk_graph_memory.GraphMemoryPlugin`` or ``App(plugins=[GraphMemoryPlugin()])``.
     It ingests a user's turns when there are enough of them, when the user has been idle for a while, when one of the
@@ -116,13 +116,13 @@ class GraphMemoryPlugin(BasePlugin):
     Args:
         name: the plugin's name in ADK.
         memory: the service to fill; by default the Runner's memory service, if that is a ``Neo4jMemoryService``.
-        every: queued turns of a user that start an ingest.
-        idle: seconds after a user's last run that start an ingest, however few turns there are.
-        at_once: users ingested in parallel; each user's turns are ingested in order.
-        drain: seconds for which closing goes on ingesting; the rest stays queued. ADK's Runner waits for five at most,
-            and the process for all of them.
+        every: the number of a user's queued turns that starts an ingest.
+        idle: seconds after a user's last run until an ingest starts, however few turns there are.
+        at_once: the number of users to ingest in parallel; each user's turns are ingested in order.
+        drain: seconds for which the plugin goes on ingesting when it closes; the rest stays queued. ADK's Runner waits
+            for at most five of them, the process for all.
         preload_profile: also put the user's profile into the system instruction of each run.
-        profile_timeout: seconds that a run waits for it; then it goes on without.
+        profile_timeout: seconds that a run waits for the profile; after that, it goes on without.
 
     Example:
         agent = LlmAgent(name="companion", model="gemini-flash-latest", tools=[load_memory])
@@ -156,7 +156,7 @@ class GraphMemoryPlugin(BasePlugin):
 
     @override
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        """Note whose profile the run's model requests get; reads nothing."""
+        """Note whose profile the run's model requests will get, without reading it."""
         service = self._memory_service or invocation_context.memory_service
         if self._preload and isinstance(service, Neo4jMemoryService) and not _is_agent_tool(invocation_context):
             session = invocation_context.session

@@ -26,10 +26,10 @@ they know or what they prefer, call load_profile.
 
 
 class LoadProfileTool(FunctionTool):
-    """Loads the profile of the user who speaks; the user is no argument that a model could choose.
+    """A tool that loads the profile of the current user; a model cannot choose another user.
 
     Args:
-        memory_service: whose profiles to load, if not those of the Runner's memory service.
+        memory_service: the service to load profiles from; by default the Runner's memory service.
     """
 
     def __init__(self, memory_service: BaseMemoryService | None = None) -> None:

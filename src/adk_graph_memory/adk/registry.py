@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 def register() -> None:
-    """Let ADK create our services from ``neo4j://`` and ``bolt://`` addresses; call it in the agents' ``services.py``.
+    """Let ADK create our services from ``neo4j://`` and ``bolt://`` addresses; call this in your agents'
+    ``services.py``.
 
     Settings that an address omits come from the environment and the agents' ``.env`` files, at the first request.
     """

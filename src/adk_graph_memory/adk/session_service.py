@@ -54,7 +54,7 @@ class ListEventsResponse:
 
 
 class ListNamedSessionsResponse(ListSessionsResponse):
-    """ADK's list of sessions, and for each of them its display name, in the same order."""
+    """ADK's list of sessions, and the display name of each, in the same order."""
 
     display_names: list[str | None] = Field(default_factory=list)
 
@@ -64,7 +64,8 @@ class Neo4jSessionService(GraphService, BaseSessionService):
     """Sessions, events and state in Neo4j.
 
     Args:
-        uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        uri: Neo4j's address, which may contain settings; else NEO4J_URI, or the server that ``adk-graph-memory up``
+            started.
         auth: user name and password, or any ``neo4j.Auth``; else NEO4J_USERNAME and NEO4J_PASSWORD.
         database: the database's name; else NEO4J_DATABASE or ``neo4j``.
         driver: your own async driver; never closed here.
@@ -107,7 +108,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             app_name: the app.
             user_id: the user; any text.
             state: initial state; ``app:`` and ``user:`` keys go to the app's and the user's state.
-            session_id: stripped of whitespace; generated if blank or None.
+            session_id: whitespace is stripped; generated if blank or None.
             ttl: seconds (``3600``, ``"3600s"``) or a timedelta after which the session counts as deleted.
             expire_time: when it expires, instead of ``ttl``: epoch seconds, ISO 8601 or a datetime.
             display_name: stored on the session.
@@ -117,7 +118,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         Raises:
             AlreadyExistsError: this user has a session with this id.
             InputValidationError: an id is too long, or the expiry cannot be parsed.
-            errors.InvalidArgument: memory itself uses this session id.
+            errors.InvalidArgument: this session id is reserved for memory itself.
         """
         connection = await self._connect(app_name)
         now = platform_time.get_time()
@@ -253,7 +254,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return the user's state, with keys without ``user:``; empty if there is none."""
+        """Return the user's state, its keys without ``user:``; empty if there is none."""
         return await fetch_user_state((await self._connect(app_name)).user(Scope(app_name, user_id)))
 
     @override
@@ -261,7 +262,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         """Store an event and its state delta in one transaction, whose cost does not grow with the session.
 
         Raises:
-            SessionNotFoundError: the session does not exist, or no longer.
+            SessionNotFoundError: the session does not exist, or no longer exists.
             StaleSessionError: another writer has appended since this session object was loaded; load it again.
             AlreadyExistsError: the session holds another event with this id. An equal one is accepted silently.
             errors.SessionClosed: the session was closed.
@@ -269,7 +270,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         return await self._store_event(session, event, drop=())
 
     async def delete_state_keys(self, session: Session, keys: Iterable[str]) -> Event:
-        """Remove keys from the state by an event of its own; a state delta of None would only set them to null.
+        """Remove keys from the state with a separate event; a state delta of None would only set them to null.
 
         Args:
             session: the session; the object's state changes as well.

@@ -133,23 +133,23 @@ UserArgument = Annotated[str, typer.Argument(**OWNER | {"metavar": "USER"}, help
 
 
 UserOption = Annotated[
-    str, typer.Option("--user", **OWNER, help="The user's id; :app: or :group:NAME for what users share.")
+    str, typer.Option("--user", **OWNER, help="The user's id; :app: or :group:NAME for a shared memory.")
 ]
 
 
-AppFilterOption = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
+AppFilterOption = Annotated[str | None, typer.Option("--app", help="Only this app.")]
 
 
-UserFilterOption = Annotated[str | None, typer.Option("--user", **OWNER, help="Of this user only.")]
+UserFilterOption = Annotated[str | None, typer.Option("--user", **OWNER, help="Only this user.")]
 
 
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The maximum number of entries.")]
 
 
-AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
+AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the previous page.")]
 
 
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
@@ -179,7 +179,7 @@ def main(
     """Graph memory for agents built with Google's ADK, on Neo4j.
 
     The database is NEO4J_URI (with NEO4J_USERNAME, NEO4J_PASSWORD, NEO4J_DATABASE), or else the local server that
-    `adk-graph-memory up` has started.
+    `adk-graph-memory up` started.
 
     Exit codes: 0 done, 1 failed or not confirmed (stderr says why), 2 wrong usage.
     """
@@ -222,7 +222,9 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 raise typer.Exit(1) from error
             except KeyboardInterrupt:
                 if option_classes:  # of batch jobs
-                    typer.echo("\nInterrupted. What is done stays; the same command goes on.", err=True)
+                    typer.echo(
+                        "\nInterrupted. Finished work is kept; run the same command again to continue.", err=True
+                    )
                 raise
             finally:
                 hide_status()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXIT_BUDGET_SPENT = 3
 
 
-BUDGET_SPENT = "The budget does not allow the rest; the same command goes on."
+BUDGET_SPENT = "The budget does not cover the rest; run the same command again to continue."
 
 
 FATAL_ERRORS = (
@@ -49,23 +49,23 @@ class BatchOptions:
     """The options of commands that run many jobs."""
 
     workers: Annotated[
-        int, typer.Option(min=1, help="How much is done at a time: users or pages, or with --engine ray actors.")
+        int, typer.Option(min=1, help="How many users or pages to process at a time, or actors with --engine ray.")
     ] = 4
     max_calls: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Calls of the model, or embedder, in all; what is expected to need more is not begun."
+            min=0, help="The maximum number of model or embedder calls; work expected to exceed it is not begun."
         ),
     ] = None
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Begin nothing more once this much is spent.")] = None
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Begin nothing new once this much is spent.")] = None
     engine: Annotated[
         EngineName,
-        typer.Option(help="local: this process; ray: the cluster of RAY_ADDRESS, or one that is started here."),
+        typer.Option(help="local: this process; ray: the cluster at RAY_ADDRESS, or one started on this machine."),
     ] = EngineName.LOCAL
-    worker_cpus: Annotated[float, typer.Option(min=0, help="With --engine ray: CPUs of each actor.")] = 1.0
-    worker_gpus: Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs of each actor.")] = 0.0
+    worker_cpus: Annotated[float, typer.Option(min=0, help="With --engine ray: CPUs per actor.")] = 1.0
+    worker_gpus: Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs per actor.")] = 0.0
     stall_timeout: Annotated[
-        float, typer.Option(min=1, help="With --engine ray: seconds without progress until it is given up.")
+        float, typer.Option(min=1, help="With --engine ray: give up after this many seconds without progress.")
     ] = 1_800.0
 
     def make_budget(self, settings: Settings, models: Iterable[str]) -> batches.Budget:
@@ -74,7 +74,7 @@ class BatchOptions:
         model = names[0] if names else RULES
         budget = batches.Budget(self.max_calls, self.max_cost, settings.prices, model)
         if self.max_cost is not None and len(names) > 1:
-            raise UsageError(f"--max-cost: several models are to read ({', '.join(names)}); choose one with --model.")
+            raise UsageError(f"--max-cost: several models would be used ({', '.join(names)}); choose one with --model.")
         if self.max_cost is not None and names and budget.cost is None:
             raise UsageError(f"--max-cost: {names[0]} has no price; set ADK_GRAPH_MEMORY_PRICES.")
         return budget

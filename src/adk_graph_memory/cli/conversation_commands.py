@@ -64,7 +64,7 @@ async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
 
 @command(CONVERSATIONS_PANEL)
 async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
-    """List an app's users, with the number of their sessions, turns in memory and facts, ended ones too."""
+    """List an app's users, with the number of their sessions, turns in memory and facts (including ended ones)."""
     async with connections.Connection() as connection:
         page = await collect_page(
             listings.Listings(connection).users(app_name=app_name, limit=limit, after=after), app_name
@@ -128,7 +128,7 @@ async def events(
     app_name: AppOption,
     user_id: UserOption,
     limit: LimitOption = 50,
-    after: Annotated[int | None, typer.Option(help="The number of the last event of the page before.")] = None,
+    after: Annotated[int | None, typer.Option(help="The number of the last event on the previous page.")] = None,
 ) -> Output:
     """Print what was said and done in a session, oldest first."""
     announce("Waiting for Neo4j")
@@ -158,13 +158,13 @@ async def artifacts(
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
     session_id: Annotated[
-        str | None, typer.Option("--session", help="Only this session's, and the user's own.")
+        str | None, typer.Option("--session", help="Only this session's artifacts and the user's own.")
     ] = None,
-    orphans: Annotated[bool, typer.Option("--orphans", help="Contents in the store that no artifact names.")] = False,
-    delete: Annotated[bool, typer.Option("--delete", help="With --orphans: delete them.")] = False,
+    orphans: Annotated[bool, typer.Option("--orphans", help="List stored content that no artifact refers to.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="With --orphans: also delete it.")] = False,
     yes: YesOption = False,
 ) -> Output:
-    """List a user's artifacts with their latest versions, or the contents in the store that no artifact names."""
+    """List a user's artifacts with their latest versions, or stored content that no artifact refers to."""
     if orphans == bool(app_name and user_id) or (delete and not orphans):
         raise UsageError("Give either --app and --user, or --orphans, with --delete or without.")
     if orphans:
@@ -192,7 +192,7 @@ async def artifacts(
 
 async def _list_orphans(*, delete: bool, yes: bool) -> Output:
     if delete:
-        confirm("Delete every content in the store that no artifact of this database names?", yes=yes)
+        confirm("Delete all content in the store that no artifact in this database refers to?", yes=yes)
     announce("Comparing the store with the database")
     async with adk_graph_memory.Neo4jArtifactService() as service:
         orphans = [orphan async for orphan in service.list_orphans(delete=delete)]

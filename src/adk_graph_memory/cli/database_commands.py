@@ -30,15 +30,15 @@ def up(
     if port and port != urlsplit(server.uri).port:
         raise _make_running_error(server)
     next_steps = (
-        "Agents and commands use this server, as long as NEO4J_URI is not set.",
-        "See memory at work on it: adk-graph-memory demo",
+        "Agents and commands use this server as long as NEO4J_URI is not set.",
+        "To see memory at work: adk-graph-memory demo",
     )
     return _describe_server(server, *([note] if (note := _note_variable()) else next_steps))
 
 
 @command(SERVER_PANEL)
 def down() -> Output:
-    """Stop the local Neo4j; its data stays for the next `up`."""
+    """Stop the local Neo4j; its data is kept for the next `up`."""
     announce("Stopping Neo4j")
     was_running = persistent.stop_server()
     return Output({"stopped": was_running}, "Stopped." if was_running else "No local server was running.")
@@ -46,9 +46,11 @@ def down() -> Output:
 
 @command(SERVER_PANEL)
 def status(
-    password: Annotated[bool, typer.Option("--password", help="Show the password too, for Neo4j's own tools.")] = False,
+    password: Annotated[
+        bool, typer.Option("--password", help="Also show the password, for Neo4j's own tools.")
+    ] = False,
 ) -> Output:
-    """Say whether the local Neo4j runs, and how to reach it. Exit code 1 if it does not."""
+    """Show whether the local Neo4j is running, and how to reach it. Exit code 1 if it is not."""
     server = persistent.find_running_server()
     if server is None:
         text = "No local server is running; `adk-graph-memory up` starts one."
@@ -108,12 +110,12 @@ def _note_variable() -> str | None:
 async def migrate(
     print_: Annotated[bool, typer.Option("--print", help="Only print the Cypher, for a DBA to run.")] = False,
     dimensions: Annotated[
-        int | None, typer.Option(min=1, help="With --print: numbers per vector of your embedder, for its indexes.")
+        int | None, typer.Option(min=1, help="With --print: the dimension of your embedder's vectors, for the indexes.")
     ] = None,
 ) -> Output:
-    """Bring the database's schema to this release's version; safe to run again, and by two processes at once."""
+    """Bring the database's schema to this release's version; safe to repeat, and to run in two processes at once."""
     if dimensions is not None and not print_:
-        raise UsageError("Give --dimensions with --print: otherwise the first vector tells how many there are.")
+        raise UsageError("Give --dimensions only with --print: otherwise the first vector determines the dimension.")
     settings = configuration.load_settings()
     if print_:
         script = schema.make_migration_script(settings, dimensions)

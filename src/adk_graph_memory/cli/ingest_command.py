@@ -66,7 +66,7 @@ _CHANGES: dict[FactOperation, str] = {
     "REFINE": "refined",
     "SUPERSEDE": "ended",
     "RETRACT": "corrected",
-    "ALREADY_KNOWN": "known already",
+    "ALREADY_KNOWN": "already known",
 }
 """What the operations of a report are called, in the order of the summary."""
 
@@ -114,27 +114,25 @@ async def ingest(
     file: Annotated[
         Path | None, typer.Argument(help="Sessions as ADK writes them, JSON or JSON Lines; - for stdin.")
     ] = None,
-    session_id: Annotated[str | None, typer.Option("--session", help="A session that is stored in the graph.")] = None,
+    session_id: Annotated[str | None, typer.Option("--session", help="A session stored in the graph.")] = None,
     pending: Annotated[
-        bool, typer.Option("--pending", help="Requests that are not finished, each with the model it was queued for.")
+        bool, typer.Option("--pending", help="Unfinished requests, each with the model it was queued for.")
     ] = False,
-    app_name: Annotated[str | None, typer.Option("--app", help="Its app; of a FILE, instead of its own.")] = None,
-    user_id: Annotated[
-        str | None, typer.Option("--user", **OWNER, help="Its user; of a FILE, instead of its own.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="What extracts facts, now: a model's name, or rules.")] = None,
+    app_name: Annotated[str | None, typer.Option("--app", help="The app; overrides the one in FILE.")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", **OWNER, help="The user; overrides the one in FILE.")] = None,
+    model: Annotated[str | None, typer.Option(help="What extracts facts this time: a model's name, or rules.")] = None,
 ) -> Output | None:
-    """Remember the sessions in FILE, a stored session, or the requests left when a process died or a model failed.
+    """Remember the sessions in FILE, a stored session, or requests left over when a process died or a model failed.
 
-    What was remembered before costs nothing and changes nothing; a session that fails holds up no other. Exit code 1
-    means that something failed, 3 that the budget is spent.
+    Turns that are already remembered cost nothing and change nothing; a session that fails does not hold up the others.
+    Exit code 1 means that something failed, 3 that the budget is spent.
     """
     if sum((file is not None, session_id is not None, pending)) != 1:
         raise UsageError("Give one of FILE, --session and --pending.")
     if session_id is not None and not (app_name and user_id):
         raise UsageError("Give --app and --user with --session.")
     if batch.engine is EngineName.RAY and not pending:
-        raise UsageError("--engine ray reads what is pending: give --pending.")
+        raise UsageError("--engine ray is only for pending requests: give --pending.")
     entries = _read_sessions(file, app_name, user_id) if file is not None else []
     announce("Waiting for Neo4j")
     async with adk_graph_memory.Neo4jMemoryService(model=model) as service:
@@ -288,7 +286,7 @@ def _report_jobs(
         value={"total": total, "jobs": [job.to_dict() for job in finished], "claimed": claims},
         text="\n".join(lines) if lines or jobs else "Nothing is pending.",
         hints=[
-            "What failed is stored: `adk-graph-memory ingest --pending` tries it again." if is_pending else None,
+            "Failed requests are stored: `adk-graph-memory ingest --pending` tries them again." if is_pending else None,
             BUDGET_SPENT if is_spent else None,
         ],
         exit_code=1 if failed or fatal_error else EXIT_BUDGET_SPENT if is_spent else 0,
@@ -299,7 +297,7 @@ def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], to
     if not jobs:
         return []
     lines = [
-        f"{job.name}: {'no events in it.' if job.is_empty else _summarize_report(job.report)}"
+        f"{job.name}: {'no events.' if job.is_empty else _summarize_report(job.report)}"
         for job in finished
         if job.report
     ]
@@ -324,7 +322,7 @@ def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:
     """A line for each request that a process is reading, or was reading when it died."""
     return [
         f"{claim.session_id} of user {claim.user_id} of "
-        f"{claim.app_name}: a process is reading it; if it died, the request is free at "
+        f"{claim.app_name}: a process is reading it; if that process died, the request is free at "
         f"{claim.free_at:%Y-%m-%d %H:%M:%S} UTC."
         for claim in claims
     ]
@@ -332,7 +330,7 @@ def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:
 
 @command(MEMORY_PANEL)
 async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = None) -> Output:
-    """Sum up what was remembered and what it cost, by user, day and extractor; prices come from the settings."""
+    """Summarize what was remembered and what it cost, by user, day and extractor; prices come from the settings."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
         rows = await ingest_queue.fetch_ingest_reports(connection, app_name=app_name, user_id=user_id)

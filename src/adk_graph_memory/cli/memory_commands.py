@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from adk_graph_memory.records.results import Recollection, StoredEntity, StoredFact
 
 
-_ORIGIN_HELP = f"Whose word it is: {', '.join(get_args(Origin))}; repeat the option for several."
+_ORIGIN_HELP = f"Only this origin: {', '.join(get_args(Origin))}; repeat the option for several."
 
 
 SHARES_HINT = (
-    "Each number is what a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this user's "
-    "memories. The higher the score in front (0 to 1), the likelier the memory helps to answer."
+    "Each number is how much a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this "
+    "user's memories. The higher the score in front (0 to 1), the more likely the memory helps to answer the question."
 )
 """What the numbers of ``recall --explain`` mean."""
 
@@ -81,11 +81,11 @@ MomentOption = partial(typer.Option, parser=parse_moment, metavar="<date or time
 
 
 ValidOption = Annotated[
-    datetime | None, MomentOption("--valid-at", help="What was so then (a date or a time in the user's zone).")
+    datetime | None, MomentOption("--valid-at", help="Only what was true then (a date or a time in the user's zone).")
 ]
 
 
-RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="What memory knew then.")]
+RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="Only what was on record then.")]
 
 
 async def make_as_of(
@@ -101,7 +101,7 @@ async def make_as_of(
 
 @command(MEMORY_PANEL)
 async def profile(app_name: AppOption, user_id: UserOption) -> Output:
-    """Print what is always worth knowing about a user, as a prompt gets it."""
+    """Print what is always worth knowing about a user, in the form that a prompt gets."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         known = await memory.profile(app_name=app_name, user_id=user_id)
@@ -115,13 +115,15 @@ async def facts(
     app_name: AppOption,
     user_id: UserOption,
     about: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
-    past: Annotated[bool, typer.Option("--all", help="Also what ended, was retracted or is stale.")] = False,
+    past: Annotated[
+        bool, typer.Option("--all", help="Also facts that have ended, were retracted or are stale.")
+    ] = False,
     valid_at: ValidOption = None,
     recorded_at: RecordedOption = None,
     limit: LimitOption = 50,
     after: AfterOption = None,
 ) -> Output:
-    """List what is known of a user, newest first: what is so, what was planned, and what happened once."""
+    """List what is known about a user, newest first: what is true, what was planned, and what happened once."""
     whose = {"app_name": app_name, "user_id": user_id}
     async with connections.Connection() as connection:
         as_of = await make_as_of(connection, Scope(**whose), valid_at, recorded_at)
@@ -163,11 +165,11 @@ def _describe_validity(fact: StoredFact) -> list[str]:
 async def entities(
     app_name: AppOption,
     user_id: UserOption,
-    type: Annotated[str | None, typer.Option(help="Only of this type: person, place …")] = None,
+    type: Annotated[str | None, typer.Option(help="Only this type: person, place …")] = None,
     limit: LimitOption = 50,
     after: AfterOption = None,
 ) -> Output:
-    """List the people and things that a user's facts are about, those with most facts first."""
+    """List the people and things that a user's facts are about, those with the most facts first."""
     async with connections.Connection() as connection:
         listing = listings.Listings(connection).entities(
             app_name=app_name, user_id=user_id, type=type, limit=limit, after=after
@@ -191,16 +193,18 @@ async def recall(
     since: Annotated[datetime | None, MomentOption(help="Said on this day (in the user's zone) or later.")] = None,
     until: Annotated[datetime | None, MomentOption(help="Said on this day or earlier.")] = None,
     kind: Annotated[MemoryKind | None, typer.Option(help="fact: facts only; event: turns only.")] = None,
-    session_id: Annotated[str | None, typer.Option("--session", help="Of this session only.")] = None,
-    topic: Annotated[str | None, typer.Option(help="Facts of this topic only.")] = None,
+    session_id: Annotated[str | None, typer.Option("--session", help="Only from this session.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only facts on this topic.")] = None,
     entity: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
     origin: Annotated[list[str] | None, typer.Option(help=_ORIGIN_HELP)] = None,
-    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Leave out what scores less.")] = None,
+    min_score: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Leave out memories with a lower score.")
+    ] = None,
     valid_at: ValidOption = None,
     recorded_at: RecordedOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what makes up each score.")] = False,
 ) -> Output:
-    """Print the memories of a user that fit a question best."""
+    """Print the memories of a user that best fit a question."""
 
     def make_filters(zone: tzinfo) -> Filters:
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
@@ -274,11 +278,11 @@ async def forget(
         str | None, typer.Option("--session", help="All memories of this session; the session itself stays.")
     ] = None,
     with_turns: Annotated[
-        bool, typer.Option("--with-turns", help="Of facts, also the turns that they rest on.")
+        bool, typer.Option("--with-turns", help="Also forget the turns that the facts rest on.")
     ] = False,
     yes: YesOption = False,
 ) -> Output:
-    """Forget memories for good, and the facts that rest on them alone; adding their session brings none back."""
+    """Forget memories for good, and facts that rest on them alone; adding their session does not bring them back."""
     if bool(ids) == bool(session_id) or (session_id and with_turns):
         raise UsageError("Give either ids of memories, with or without --with-turns, or --session.")
     scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
@@ -294,7 +298,7 @@ async def forget(
             await _check_target(app_name, user_id, session_id, ids)
         else:
             target = format_count(count, "memory", "memories") + (f" of session {session_id!r}" if session_id else "")
-            question = f"Forget {target} for good, and the facts that rest on that alone?"
+            question = f"Forget {target} for good, with the facts that rest on nothing else?"
             if ids and not yes:
                 change = await memory.preview_forget(ids, app_name=app_name, user_id=user_id, with_turns=with_turns)
                 question = "\n".join([*_list_what_stays(change), question])
@@ -326,9 +330,11 @@ def _list_what_stays(change: MemoryChange) -> list[str]:
         for id, text in change.staying_turns.items()
     ]
     if change.copies:
-        lines.append(f"Stays, in shared memories: {format_count(change.copies, 'turn')} with copies of it.")
+        lines.append(f"Stays in shared memories: {format_count(change.copies, 'turn')} with copies of it.")
     if change.turns:
-        lines.append(f"Goes too: {format_count(change.turns, 'turn')}, and all that rests on them alone.")
+        lines.append(
+            f"Also forgotten: {format_count(change.turns, 'turn')}, and everything that rests on nothing else."
+        )
     return lines
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FactArgument = Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")]
 
 
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="The reason, for the history.")]
 
 
 _Method = Callable[..., Awaitable["MemoryChange"]]
@@ -53,12 +53,14 @@ async def correct(
     app_name: AppOption,
     user_id: UserOption,
     text: Annotated[str | None, typer.Option(help="What is true.")] = None,
-    valid_from: Annotated[str | None, typer.Option(metavar="DATE", help="Since when; none if unknown.")] = None,
-    valid_to: Annotated[str | None, typer.Option(metavar="DATE", help="Until when; none if open.")] = None,
+    valid_from: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Since when it is true; none if unknown.")
+    ] = None,
+    valid_to: Annotated[str | None, typer.Option(metavar="DATE", help="Until when it is true; none if open.")] = None,
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
-    """Replace a fact that is wrong by what you say; nothing that was extracted outranks it."""
+    """Replace a wrong fact with what you say; no extracted fact outranks it."""
     dates = {"valid_from": valid_from, "valid_to": valid_to}
     changes = {name: _parse_date(date) for name, date in dates.items() if date is not None}
     whose = {"app_name": app_name, "user_id": user_id}
@@ -79,7 +81,7 @@ async def _correct_in_zone(
 async def pin(
     id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
 ) -> Output:
-    """Pin a fact: nothing that is said ends or rewords it until you say otherwise."""
+    """Pin a fact, so that nothing anybody says ends or rewords it until you say otherwise."""
     whose = {"app_name": app_name, "user_id": user_id}
     return await change_memory(adk_graph_memory.GraphMemory.pin, id, **whose, reason=reason, yes=yes)
 
@@ -88,7 +90,7 @@ async def pin(
 async def unpin(
     id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
 ) -> Output:
-    """Unpin a fact: what is said counts again, and what was said meanwhile."""
+    """Unpin a fact, so that what people say counts again, including what was said in the meantime."""
     whose = {"app_name": app_name, "user_id": user_id}
     return await change_memory(adk_graph_memory.GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
 
@@ -97,7 +99,7 @@ async def unpin(
 async def retract(
     id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
 ) -> Output:
-    """Say that a fact was never true; its words stay."""
+    """Retract a fact as never true; its words stay."""
     whose = {"app_name": app_name, "user_id": user_id}
     return await change_memory(adk_graph_memory.GraphMemory.retract, id, **whose, reason=reason, yes=yes)
 
@@ -105,7 +107,7 @@ async def retract(
 @command(MEMORY_PANEL)
 async def rollback(
     id: FactArgument,
-    revision: Annotated[str, typer.Argument(help="A revision, as `history` names it.")],
+    revision: Annotated[str, typer.Argument(help="A revision, as `history` prints it.")],
     app_name: AppOption,
     user_id: UserOption,
     reason: ReasonOption = "",
@@ -125,7 +127,7 @@ async def merge(
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
-    """Say that two people or things are one."""
+    """Merge two people or things that are the same."""
     whose = {"app_name": app_name, "user_id": user_id}
     return await change_memory(adk_graph_memory.GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
 
@@ -138,7 +140,7 @@ async def split(
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
-    """Say that an alias is somebody else's name."""
+    """Split off an alias that is somebody else's name."""
     alias, whose = " ".join(words), {"app_name": app_name, "user_id": user_id}
     return await change_memory(adk_graph_memory.GraphMemory.split, alias, **whose, reason=reason, yes=yes)
 
@@ -159,7 +161,7 @@ async def change_memory(method: _Method, *names: str, yes: bool, **options: Any)
         return Output(change, _make_change_grid(change))
     words = ["undo", change.ingest_id, "--app", options["app_name"], "--user", options["user_id"]]
     hint = Text(f"adk-graph-memory {shlex.join(words)}", overflow="fold")
-    return Output(change, Group(_make_change_grid(change), "This takes it back:", hint))
+    return Output(change, Group(_make_change_grid(change), "To take it back:", hint))
 
 
 def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:
@@ -198,7 +200,7 @@ ProposalId = Annotated[str, typer.Argument(metavar="ID", help="The id of a propo
 
 @command(MEMORY_PANEL)
 async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
-    """List what agents propose to correct or to forget; nothing of it changes until you accept it."""
+    """List the corrections and deletions that agents propose; nothing changes until you accept one."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         listed = await memory.proposals(app_name=app_name, user_id=user_id)
@@ -206,12 +208,14 @@ async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
         await check_owner(app_name, user_id)
         return Output(listed, "Nothing is proposed.")
     rows = [(format_day(proposal.at), proposal.action, _describe_proposal(proposal)) for proposal in listed]
-    return Output(listed, make_grid(rows), ["Do one with `accept ID`; leave everything as it is with `decline ID`."])
+    return Output(
+        listed, make_grid(rows), ["Accept one with `accept ID`; leave everything as it is with `decline ID`."]
+    )
 
 
 @command(MEMORY_PANEL)
 async def accept(id: ProposalId, app_name: AppOption, user_id: UserOption, yes: YesOption = False) -> Output:
-    """Do what an agent proposed: correct a fact, or forget a memory for good."""
+    """Accept what an agent proposed: correct a fact, or forget a memory for good."""
     return await change_memory(
         adk_graph_memory.GraphMemory.accept_proposal, id, app_name=app_name, user_id=user_id, yes=yes
     )
@@ -219,7 +223,7 @@ async def accept(id: ProposalId, app_name: AppOption, user_id: UserOption, yes: 
 
 @command(MEMORY_PANEL)
 async def decline(id: ProposalId, app_name: AppOption, user_id: UserOption) -> Output:
-    """Drop what an agent proposed; memory stays as it is."""
+    """Decline what an agent proposed; memory stays as it is."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         proposal = await memory.decline_proposal(id, app_name=app_name, user_id=user_id)
@@ -238,7 +242,7 @@ HeldId = Annotated[str, typer.Argument(metavar="ID", help="The id of a held fact
 
 @command(MEMORY_PANEL)
 async def review(app_name: AppOption, user_id: UserOption) -> Output:
-    """List the facts that a guard holds back, each with the rule and the words that it rests on."""
+    """List the facts that a guard holds back, each with the rule that applied and the words that it rests on."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         facts = await memory.held_facts(app_name=app_name, user_id=user_id)
@@ -280,7 +284,7 @@ async def history(
     app_name: AppOption,
     user_id: UserOption,
 ) -> Output:
-    """Tell why memory holds a fact: every word that speaks for it, and every decision about it."""
+    """Show why a fact is remembered: every quote that supports it, and every decision about it."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
         known = await listings.Histories(connection).history(id, app_name=app_name, user_id=user_id)
@@ -297,7 +301,7 @@ async def entity(
     app_name: AppOption,
     user_id: UserOption,
 ) -> Output:
-    """Tell who or what somebody is, where each name comes from, and what holds of them."""
+    """Show who or what an entity is, where its names come from, and the facts that hold."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
         known = await listings.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
@@ -311,13 +315,13 @@ async def entity(
 
 @command(MEMORY_PANEL)
 async def undo(
-    ingest_id: Annotated[str, typer.Argument(metavar="INGEST", help="An ingest, as `history --json` names it.")],
+    ingest_id: Annotated[str, typer.Argument(metavar="INGEST", help="An ingest's id, as `history` prints it.")],
     app_name: AppOption,
     user_id: UserOption,
     yes: YesOption = False,
 ) -> Output:
-    """Take back all that one ingest wrote, also if later ones built on it; its turns may be read again."""
-    confirm(f"Take back all that ingest {ingest_id} wrote?", yes=yes)
+    """Take back everything that one ingest wrote, even if later ones built on it; its turns may be read again."""
+    confirm(f"Take back everything that ingest {ingest_id} wrote?", yes=yes)
     announce("Taking back")
     async with adk_graph_memory.GraphMemory() as memory:
         receipt = await memory.undo(ingest_id, app_name=app_name, user_id=user_id)
@@ -329,11 +333,11 @@ async def undo(
 async def forget_user(
     user_id: UserArgument,
     app_name: AppOption,
-    sessions: Annotated[bool, typer.Option("--sessions", help="Also sessions, events and state.")] = False,
-    artifacts: Annotated[bool, typer.Option("--artifacts", help="Also artifacts.")] = False,
+    sessions: Annotated[bool, typer.Option("--sessions", help="Also delete sessions, events and state.")] = False,
+    artifacts: Annotated[bool, typer.Option("--artifacts", help="Also delete artifacts.")] = False,
     yes: YesOption = False,
 ) -> Output:
-    """Forget all that memory holds of a user, and print a receipt of what went and what stays."""
+    """Forget everything remembered about a user, and print a receipt of what was deleted and what stays."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         connection, scope = memory.connection, Scope(app_name, user_id)

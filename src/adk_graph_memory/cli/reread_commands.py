@@ -65,7 +65,7 @@ class Estimate:
 
 
 SampleOption = Annotated[
-    int | None, typer.Option(min=1, help="Read that many sessions, show what would change, and write nothing.")
+    int | None, typer.Option(min=1, help="Read this many sessions, show what would change, and write nothing.")
 ]
 
 
@@ -75,16 +75,18 @@ async def reextract(
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
     since: Annotated[datetime | None, MomentOption("--since", help="Only what was said since then.")] = None,
-    model: Annotated[str | None, typer.Option(help="What reads it now: a model's name, or rules.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also what this model and prompt have read: all.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
+    model: Annotated[str | None, typer.Option(help="What extracts facts this time: a model's name, or rules.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Reread everything, even what this model and prompt have read.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     sample: SampleOption = None,
 ) -> Output:
-    """Read sessions again that another model, or another version of the prompt, has read.
+    """Reread sessions that another model, or another version of the prompt, has read.
 
-    What is read now counts instead of what was read before; `undo` returns to that. What the owner corrected, pinned or
-    retracted stays. Exit code 1 means that something failed, 3 that the budget is spent. Whatever stopped it, the same
-    command goes on from there.
+    The new reading replaces the old one; `undo` restores the old one. The owner's corrections, pins and retractions
+    stay. Exit code 1 means that something failed, 3 that the budget is spent. Whatever stopped it, the same command
+    continues from there.
     """
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory(model=model) as memory:
@@ -93,7 +95,7 @@ async def reextract(
         sessions = [session async for session in memory.outdated_sessions(**whose)]
         if not sessions:
             await check_owner(app_name, user_id)
-            return Output({"total": 0}, "Nothing to do: there is nothing to be read again.")
+            return Output({"total": 0}, "Nothing to do: no session needs to be read again.")
         if dry_run:
             estimate = await _estimate(memory, sessions)
             return Output(estimate, _format_estimate(estimate))
@@ -173,7 +175,7 @@ def _format_estimate(estimate: Estimate) -> str:
     if estimate.cost is None:
         lines.append("  The cost is unknown until the model has a price and has read something in this graph.")
     else:
-        lines.append(f"{estimate.cost:>9,.2f} is about what it costs")
+        lines.append(f"{estimate.cost:>9,.2f} is the approximate cost")
     return "\n".join(lines)
 
 
@@ -211,7 +213,7 @@ def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget) -> Ou
     if outcome.left:
         lines.append(BUDGET_SPENT)
     elif outcome.failures:
-        lines.append("What failed was not read to its end; the same command goes on with it.")
+        lines.append("Failed sessions were not read to the end; the same command continues with them.")
     value = {
         "total": outcome.total,
         "done": outcome.done,
@@ -232,12 +234,14 @@ MAX_LISTED_FAILURES = 100
 
 EmbedderOption = Annotated[
     str | None,
-    typer.Option(help="A model's name, path or name=path, or module:name of a Python object; else the configured one."),
+    typer.Option(
+        help="A model's name, path or name=path, or module:name of a Python object; by default the configured one."
+    ),
 ]
 
 
 SinceOption = Annotated[
-    datetime | None, MomentOption("--since", help="Only what was said since then; no names of entities.")
+    datetime | None, MomentOption("--since", help="Only what was said since then; no entity names.")
 ]
 
 
@@ -245,13 +249,15 @@ SinceOption = Annotated[
 async def reembed(
     options: BatchOptions,
     embedder: EmbedderOption = None,
-    batch: Annotated[int, typer.Option(min=1, help="Texts that are read, embedded and written together.")] = 256,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Even if the vectors are this embedder's already.")] = False,
+    batch: Annotated[int, typer.Option(min=1, help="How many texts to read, embed and write together.")] = 256,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if the vectors already come from this embedder.")
+    ] = False,
     keep_old: Annotated[
         bool,
         typer.Option(
-            "--keep-old", help="Keep the old vectors, which services with the old embedder search, until the next run."
+            "--keep-old", help="Keep the old vectors until the next run, for services that still have the old embedder."
         ),
     ] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Only list the texts that cannot be embedded.")] = False,
@@ -259,11 +265,11 @@ async def reembed(
     user_id: UserFilterOption = None,
     since: SinceOption = None,
 ) -> Output:
-    """Replace every vector by one of the configured or another embedder, while searches go on.
+    """Recompute every vector with the configured or another embedder, while searches go on.
 
-    Searches switch to the new vectors once no text lacks one; until then those of a part, or of what a budget allows,
-    are kept. Exit code 1 means that it failed, or that texts could not be embedded; 3 that the budget is spent.
-    Whatever stopped it, the same command goes on from there.
+    Searches switch to the new vectors when every text has one; until then, the vectors of a part, or of whatever a
+    budget allowed, are kept. Exit code 1 means that it failed, or that texts could not be embedded; 3 that the budget
+    is spent. Whatever stopped it, the same command continues from there.
     """
     choice = resolve_embedder(embedder)
     start = None if since is None else since.astimezone().timestamp()
@@ -340,27 +346,29 @@ def _format_plan(plan: reembedding.ReembedPlan) -> str:
         kept = f"\nThe old vectors of {plan.target.kept.embedder} will be deleted." if plan.target.kept else ""
         return _describe_done(slot.embedder) + errors.shorten_embedder_names(kept)
     old = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
-    new = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
+    new = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", already begun" if plan.target.is_begun else "")
     texts = [f"{count.left + count.failed:>9,} of {count.texts:,} texts of kind {count.kind}" for count in plan.counts]
     return errors.shorten_embedder_names("\n".join((old, new, *texts, f"{plan.calls:>9,} calls of the embedder")))
 
 
 def _describe_done(embedder: str) -> str:
     name = errors.shorten_embedder_names(embedder)
-    return f"Nothing was left to embed: every vector is {name}'s. --force makes all of them anew."
+    return f"Nothing was left to embed: every vector is {name}'s. --force recomputes all of them."
 
 
 def _format_outcome(outcome: reembedding.ReembedOutcome) -> str:
     if outcome.is_old_deleted:
         return "The old vectors are deleted."
     if outcome.is_done and not outcome.embedded:
-        return _describe_done(outcome.embedder) if outcome.is_switched else "Nothing to do: no text fits these options."
+        return (
+            _describe_done(outcome.embedder) if outcome.is_switched else "Nothing to do: no text matches these options."
+        )
     embedder = errors.shorten_embedder_names(outcome.embedder)
     text = f"{outcome.embedded:,} texts were embedded by {embedder} in {outcome.seconds:,} s."
     if outcome.failed:
         text += (
             f"\n{outcome.failed:,} could not be embedded; searches find them by their words alone. "
-            "`adk-graph-memory reembed --failed` lists them; the same command as before tries them again."
+            "`adk-graph-memory reembed --failed` lists them; repeating this command tries them again."
         )
     if outcome.is_budget_spent:
         text += f"\n{BUDGET_SPENT}"
@@ -368,7 +376,7 @@ def _format_outcome(outcome: reembedding.ReembedOutcome) -> str:
         text += f"\n{outcome.left:,} are left; until they are embedded too, searches keep the old vectors."
     elif outcome.left:
         text += (
-            f"\n{outcome.left:,} came in without a vector meanwhile: stop the services that have the old embedder, "
+            f"\n{outcome.left:,} arrived without a vector in the meantime: stop the services with the old embedder, "
             "then run the same command again."
         )
     return text

@@ -61,18 +61,20 @@ DEFAULT_PORT = 7688
 @command(MEMORY_PANEL, name="inspect")
 async def inspect_memory(
     app_name: Annotated[
-        str | None, typer.Option("--app", help="The app's name; may be left out if there is one.")
+        str | None, typer.Option("--app", help="The app's name; optional if there is only one.")
     ] = None,
     user_id: Annotated[
-        str | None, typer.Option("--user", **OWNER, help="The user's id; may be left out if there is one.")
+        str | None, typer.Option("--user", **OWNER, help="The user's id; optional if there is only one.")
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Also correct, pin, merge, split, forget and undo.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 for any.")] = DEFAULT_PORT,
+    write: Annotated[
+        bool, typer.Option("--write", help="Also allow changes: correct, pin, merge, split, forget and undo.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 for any free one.")] = DEFAULT_PORT,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> Output:
-    """Look into a user's memory in a browser: ask, see why, see where each fact comes from, correct and forget.
+    """Look into a user's memory in a browser: ask questions, see where each fact comes from, correct and forget.
 
-    The address works once, in one browser of this machine. Ctrl-C ends it.
+    The address works once, in one browser on this machine. Press Ctrl-C to stop.
     """
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
@@ -81,7 +83,7 @@ async def inspect_memory(
             port = listener.getsockname()[1]
             access = inspector.LocalAccess(inspector.inspector(memory, lambda request: owner, write=write), port)
             hide_status()
-            powers = "It may be changed" if write else "It is read-only; --write allows changes"
+            powers = "Changes are allowed" if write else "It is read-only; --write allows changes"
             typer.echo(replace_controls(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}"))
             typer.echo(f"{powers}. Ctrl-C ends it.")
             redirect = _open_browser(access.address) if browser and sys.stdout.isatty() else None
@@ -149,33 +151,33 @@ class _Powers(TypedDict):
 async def mcp(
     app_name: AppOption,
     user_id: Annotated[
-        str | None, typer.Option("--user", **OWNER, help="The user's id; with --jwt-key the token says it.")
+        str | None, typer.Option("--user", **OWNER, help="The user's id; with --jwt-key, the token names the user.")
     ] = None,
     speaks_for_user: Annotated[
-        bool, typer.Option("--speaks-for-user", help="What is remembered is the user's own word, not an agent's.")
+        bool, typer.Option("--speaks-for-user", help="Remembered statements are the user's own word, not an agent's.")
     ] = False,
     allow_write: Annotated[
         bool,
-        typer.Option("--allow-write", help="Offer correct and forget too, as proposals that you decide on."),
+        typer.Option("--allow-write", help="Also offer correct and forget, as proposals that you decide on."),
     ] = False,
     http: Annotated[int | None, typer.Option(min=0, max=65535, help="Serve HTTP on this port, not stdio.")] = None,
     allowed_host: Annotated[
-        list[str] | None, typer.Option(help="A name under which a proxy forwards requests, such as memory.example.org.")
+        list[str] | None, typer.Option(help="A host under which a proxy forwards requests, such as memory.example.org.")
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="The file with the token of --user; made if it is not there.")
+        Path | None, typer.Option(help="The file with the token of --user; created if it does not exist.")
     ] = None,
     jwt_key: Annotated[
-        str | None, typer.Option(help="A public key (PEM file, or https:// address of a JWKS) that checks tokens.")
+        str | None, typer.Option(help="A public key to check tokens (PEM file, or https:// address of a JWKS).")
     ] = None,
-    jwt_audience: Annotated[str | None, typer.Option(help="Whom the tokens have to be for.")] = None,
-    jwt_issuer: Annotated[str | None, typer.Option(help="Who has to have issued them.")] = None,
+    jwt_audience: Annotated[str | None, typer.Option(help="The audience that tokens must name.")] = None,
+    jwt_issuer: Annotated[str | None, typer.Option(help="The issuer that tokens must name.")] = None,
 ) -> None:
-    """Serve a memory to agents by the Model Context Protocol: recall, explain, profile and remember.
+    """Serve a memory to agents through the Model Context Protocol: recall, explain, profile and remember.
 
-    With --allow-write agents may propose to correct and to forget; `proposals` lists what they propose.
+    With --allow-write, agents can also propose corrections and deletions; `proposals` lists them.
 
-    On stdio, and over HTTP with a token file, it is the memory of one user. With a public key, each request uses the
+    On stdio, and over HTTP with a token file, it serves one user's memory. With a public key, each request uses the
     memory of its token's subject.
     """
     powers: _Powers = {"speaks_for_user": speaks_for_user, "allow_write": allow_write}

@@ -41,14 +41,15 @@ async def export(
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; without it the lines go to the standard output.")
+        Path | None, typer.Option("--output", "-o", help="The file; without it, the lines go to standard output.")
     ] = None,
     recorded_at: RecordedOption = None,
 ) -> Output | None:
     """Write sessions, memory and artifacts of a user, an app or everybody into a file that another graph can import.
 
-    `import --from export` reads it. The content of artifacts that lies in a store, and secrets, stay here. With
-    `--recorded-at` it is the memory of then, derived from what had been read by then, without what was forgotten since.
+    `import --from export` reads it. Artifact content in a store, and secrets, are not exported. With `--recorded-at`,
+    the file holds the memory as it was on record then, derived from what had been read by then, without anything
+    forgotten since.
     """
     if output is None and wants_json.get():
         raise UsageError("--json describes a file: name it with --output.")
@@ -77,23 +78,25 @@ def describe_report(report: ExportReport) -> Iterator[tuple[str, str]]:
 
 def _warn(report: ExportReport) -> Iterator[str]:
     for store, count in report.outside_contents.items():
-        yield f"The content of {format_count(count, 'artifact version')} is not in it: it lies in {store}."
+        yield f"The content of {format_count(count, 'artifact version')} is not in the file: it is in {store}."
     if report.changed_users:
         app_name, user_id = report.changed_users[0]
         more = f" and {len(report.changed_users) - 1} more" if len(report.changed_users) > 1 else ""
-        yield f"Somebody wrote to user {user_id!r} of app {app_name!r}{more} meanwhile: export again to be exact."
+        yield f"Somebody wrote to user {user_id!r} of app {app_name!r}{more} meanwhile: export again for an exact copy."
 
 
 @command(MEMORY_PANEL, name="export-html")
 async def export_html(
     app_name: AppOption,
     user_id: UserOption,
-    output: Annotated[Path, typer.Option("--output", help="The file; an existing one is replaced.")],
-    question: Annotated[str, typer.Option(help="Show first which memories answer this question.")] = "",
+    output: Annotated[Path, typer.Option("--output", help="The file; an existing file is replaced.")],
+    question: Annotated[str, typer.Option(help="First show the memories that answer this question.")] = "",
     about: Annotated[str | None, typer.Option(help="Only facts about the person or thing with this name.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The newest facts alone; all by default.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only this many of the newest facts; all by default.")
+    ] = None,
 ) -> Output:
-    """Write what memory holds of a user, with the words behind it, into one file that any browser opens offline."""
+    """Write a user's memory, with the words behind it, into one file that any browser opens offline."""
     check_file_path(output)
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
@@ -128,32 +131,34 @@ SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
 @command(MEMORY_PANEL, name="import")
 async def import_from(
     location: Annotated[
-        str, typer.Argument(metavar="PATH_OR_URL", help="The file, or the URL of ADK's database as ADK takes it.")
+        str, typer.Argument(metavar="PATH_OR_URL", help="The file, or the URL of ADK's database in ADK's form.")
     ],
-    kind: Annotated[SourceKind, typer.Option("--from", help="What it is.")],
+    kind: Annotated[SourceKind, typer.Option("--from", help="The kind of source.")],
     app_name: Annotated[
         str | None,
-        typer.Option("--app", help="Of this app only; what names no app is this one's. Names an export's app anew."),
+        typer.Option("--app", help="Only this app, and data that names no app. For an export: the app's new name."),
     ] = None,
     user_id: Annotated[
         str | None,
         typer.Option(
-            "--user", **OWNER, help="Of this user only; what names no user is this one's. Names an export's user anew."
+            "--user", **OWNER, help="Only this user, and data that names no user. For an export: the user's new id."
         ),
     ] = None,
     remember: Annotated[
-        bool, typer.Option("--remember", help="Queue what was said in the sessions for memory.")
+        bool, typer.Option("--remember", help="Also queue the turns of the sessions to be remembered.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only read it and say what is in it; needs no database.")
+        bool, typer.Option("--dry-run", help="Only read the source and say what is in it; needs no database.")
     ] = False,
 ) -> Output:
-    """Take over an export of another graph, or what another service stored, with ids and times.
+    """Import an export of another graph, or data that another service stored, with ids and times.
 
-    What the graph has already stays as it is: an import may be repeated, and goes on where it was interrupted.
+    Whatever the graph already has stays as it is: an import can be repeated, and continues where it was interrupted.
     """
     if remember and kind not in SESSION_KINDS:
-        raise UsageError("--remember is for other services' sessions; all else is searched once it is imported.")
+        raise UsageError(
+            "--remember is for other services' sessions; everything else can be found as soon as it is imported."
+        )
     options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember)
 
     def show_progress(text: str) -> None:
@@ -173,12 +178,12 @@ def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
     is_unremembered = bool(receipt.sessions.get("new")) and not options.remembers
     return Output(
         value=receipt,
-        text=make_grid(rows) if rows else "Nothing is in it.",
+        text=make_grid(rows) if rows else "The source is empty.",
         hints=[
-            "What was said in them is not in memory yet: the same command with --remember queues it."
+            "Their turns are not in memory yet: the same command with --remember queues them."
             if is_unremembered
             else None,
-            "`adk-graph-memory ingest --pending` reads what is queued." if receipt.waiting_turns else None,
+            "`adk-graph-memory ingest --pending` reads the queue." if receipt.waiting_turns else None,
             *_explain_export(receipt),
         ],
         exit_code=1 if receipt.has_problems else 0,
@@ -203,16 +208,16 @@ def _explain_export(receipt: ImportReceipt) -> Iterator[str]:
     """Say what of an export is not here, or not as it was."""
     if receipt.dropped_vectors:
         count = format_count(receipt.dropped_vectors, "memory", "memories")
-        yield f"{count} came without vectors, for this graph's are another embedder's: the next ingests make them."
+        yield f"{count} came without vectors, because this graph has another embedder: the next ingests make them."
     if receipt.outside_contents:
         yield (
             f"The content of {format_count(receipt.outside_contents, 'artifact version')} is not in the file: it "
-            "lies in the store of the graph that it comes from."
+            "is in the store of the graph that was exported."
         )
     if receipt.refused_turns:
         yield f"{format_count(receipt.refused_turns, 'turn')} stayed forgotten, as somebody asked here."
     if receipt.foreign_tombstones:
         yield (
-            f"{format_count(receipt.foreign_tombstones, 'tombstone')} of turns that are not in the file refuse nothing "
-            "here: do not add sessions again that were deleted where it comes from."
+            f"{format_count(receipt.foreign_tombstones, 'tombstone')} of turns that are not in the file have no effect "
+            "here: do not add sessions that were deleted in the graph that was exported."
         )

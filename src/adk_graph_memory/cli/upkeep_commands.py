@@ -67,13 +67,13 @@ class CheckupTally:
 
 @command(MEMORY_PANEL)
 async def doctor(
-    app_name: Annotated[str | None, typer.Option("--app", help="Of this app only.")] = None,
+    app_name: Annotated[str | None, typer.Option("--app", help="Only this app.")] = None,
     user_id: UserFilterOption = None,
-    mend: Annotated[bool, typer.Option("--mend", help="Also mend what can be mended.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Also mend whatever can be mended.")] = False,
 ) -> Output:
-    """Check that every memory is what was said makes of it, and that no invariant is broken.
+    """Check that every memory follows from what was said, and that no invariant is broken.
 
-    Exit code 1 if anything is wrong that was not mended.
+    Exit code 1 if anything is wrong and was not mended.
     """
     announce("Waiting for Neo4j")
     tally = CheckupTally()
@@ -123,9 +123,9 @@ def _list_hints(tally: CheckupTally, store: list[Finding]) -> list[str]:
     ways = Counter(finding.way_out for finding in findings if finding.way_out)
     has_difference = any(one.differences and not one.is_mended for one in tally.checkups)
     if has_difference:
-        ways["`adk-graph-memory doctor --mend` writes what differs."] += 1
+        ways["`adk-graph-memory doctor --mend` corrects the differences."] += 1
     if any(one.unread for one in tally.checkups):
-        ways["`adk-graph-memory reextract` reads again what no model could read."] += 1
+        ways["`adk-graph-memory reextract` rereads turns that no model could read."] += 1
     return list(ways)
 
 
@@ -145,18 +145,18 @@ async def prune(
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
     older_than: Annotated[
-        str | None, typer.Option(help="Also what is older, whatever its own expiry: 90d, 12h, 3600s.")
+        str | None, typer.Option(help="Also anything older, whatever its own expiry: 90d, 12h, 3600s.")
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(help="Of these kinds only: sessions, events, memory, revisions, artifacts, user_state."),
+        typer.Option(help="Only these kinds: sessions, events, memory, revisions, artifacts, user_state."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
     yes: YesOption = False,
 ) -> Output:
-    """Delete what has expired for good: by its own expiry, or by the settings for how long a kind is kept.
+    """Delete expired data for good: by its own expiry, or by the settings for how long each kind is kept.
 
-    Agents go on meanwhile. It may be interrupted at any time, and run again.
+    Agents can keep working. You can interrupt it at any time, and run it again.
     """
     kinds: Any = [kind.strip() for kind in (only or "").split(",") if kind.strip()]
     async with adk_graph_memory.GraphMemory() as memory:

@@ -12,7 +12,7 @@ from adk_graph_memory.records.extractions import UNKNOWN_TYPE
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A kind of fact worth remembering; if there are topics, a fact of none of them is dropped.
+    """A kind of fact worth remembering; if there are topics, facts on no topic are dropped.
 
     Args:
         label: the label that its facts carry.

@@ -83,11 +83,11 @@ MAX_ATTEMPTS = 20
 
 
 class GraphHistoryProvider(Closeable, HistoryProvider):
-    """Conversations in Neo4j, resumed by their session's id in any process.
+    """Conversations in Neo4j, which any process can resume by their session's id.
 
-    Messages are kept whole, tool calls included, in the order in which they were saved. What is sent again, as by a
-    caller that sends the whole transcript each time, is stored once. An error of saving is raised: to lose history
-    without a word is worse than a run that fails.
+    Messages are kept whole, tool calls included, in the order in which they were saved. Messages that are sent again,
+    as by a caller that sends the whole transcript each time, are stored once. An error while saving is raised, because
+    a failed run is better than silently lost history.
 
     Args:
         uri, auth, database, driver, settings, schema: as for ``Neo4jSessionService``.
@@ -143,7 +143,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         """Load the session's messages.
 
         Raises:
-            errors.ConfigurationError: nobody says who the user is.
+            errors.ConfigurationError: the user is not specified.
             errors.DatabaseError: the messages could not be read.
         """
         state[USER_KEY] = find_user(self._user_id, session, state)
@@ -165,7 +165,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Message]:
-        """Return a session's messages in order; of an unknown session, none."""
+        """Return a session's messages in order; none for an unknown session."""
         session_id, scope = _check_session_id(session_id), self._make_scope(state)
         bodies, _ = await sessions.fetch_events(self._connection.user(scope), id=session_id, now=time.time())
         return [message for body in bodies if (message := decode_message(body)) is not None]
@@ -179,7 +179,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         state: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Append those of the messages that are new to the session, all or none of them.
+        """Append those messages that are new to the session, all or none of them.
 
         Raises:
             errors.InvalidArgument: there is no session id, or a message cannot be kept as JSON.

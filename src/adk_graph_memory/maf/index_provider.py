@@ -27,16 +27,16 @@ WITHOUT_KNOWLEDGE = "Agents answer without the index"
 
 
 class Neo4jContextProvider(Closeable, ContextProvider):
-    """A context provider over an index that you have: vector, full-text, or both.
+    """A context provider over an index you already have: vector, full-text, or both.
 
-    Before a run it searches by the latest messages and adds one message with what it found. It connects at the first
-    run, with or without ``async with``. If the database or the embedder fails, the agent answers without.
+    Before a run, it searches with the latest messages and adds one message with the hits. It connects at the first run,
+    with or without ``async with``. If the database or the embedder fails, the agent answers without the hits.
 
     Args:
-        uri: Neo4j's address; by default NEO4J_URI, or the database of ``adk-graph-memory up``.
+        uri: Neo4j's address; by default NEO4J_URI, or the server that ``adk-graph-memory up`` started.
         retrieval: a retrieval to use instead of one made from the other arguments; it is never closed here.
         source_id: the provider's name in an agent.
-        message_history_count: how many of the latest messages of user and assistant make up the search.
+        message_history_count: how many of the latest user and assistant messages make up the search.
         context_prompt: stands before the hits.
         options: as :class:`adk_graph_memory.IndexRetrieval` takes them. A ``retrieval_query`` gets ``$session_id``,
             and ``$user_id`` if the session's state has a ``user_id``.
@@ -66,7 +66,7 @@ class Neo4jContextProvider(Closeable, ContextProvider):
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Search by the latest messages, and add what was found as one message of the user's.
+        """Search with the latest messages, and add the hits as one user message.
 
         Raises:
             errors.ConfigurationError: an index is missing or of another kind, or the ``retrieval_query`` is invalid.

@@ -45,14 +45,14 @@ MAX_LOOPS = 256
 
 
 class GraphMemoryProvider(Closeable, ContextProvider):
-    """Long-term memory for agents of Agent Framework, the same as ``Neo4jMemoryService`` and its plugin are for ADK.
+    """Long-term memory for Agent Framework agents, like ``Neo4jMemoryService`` and its plugin for ADK.
 
-    Before a run it adds one message with what is remembered about the user's last words. What is said is queued
-    in the background: the user's words before the run, so that a run which fails or is abandoned loses none, and the
-    agent's after it. Use it with ``async with``, or call :meth:`close` in the end.
+    Before a run, it adds one message with memories that fit the user's last words. What is said is queued in the
+    background: the user's words before the run, so that a failed or abandoned run loses none, and the agent's after it.
+    Use it with ``async with``, or call :meth:`close` at the end.
 
     Args:
-        memory: the memory; by default one that the environment configures, closed with the provider.
+        memory: the memory; by default one configured by the environment, which is closed with the provider.
         app_name: the app, one part of every memory's scope.
         user_id: the user, or a function from a session to its user; by default ``session.state["user_id"]``.
         source_id: names the provider in the session's state and in the attribution of its messages.
@@ -60,9 +60,9 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         message_history_count: the user's last messages that make up the question, loaded history included; for that,
             list the history provider first.
         token_budget, min_score: as for :meth:`GraphMemory.recall`.
-        recall_timeout: seconds a run waits for its memories; then it goes on without.
-        context_prompt: what stands above the memories.
-        remember: False only recalls, as for an agent that other agents call as a tool.
+        recall_timeout: seconds a run waits for its memories; after that, it goes on without.
+        context_prompt: the text above the memories.
+        remember: if False, it only recalls, for example for an agent that other agents call as a tool.
         every, idle, at_once, drain: when turns are read, as for ``GraphMemoryPlugin``.
 
     Example:
@@ -123,9 +123,9 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         """Add what is remembered, and queue what the user says.
 
         Raises:
-            errors.ConfigurationError: nobody says who the user is, or a setting cannot be used.
-            errors.DatabaseError, errors.SchemaError: Neo4j refuses the credentials or lacks the schema. If it is only
-                away or slow, that is logged once and the run goes on.
+            errors.ConfigurationError: the user is not specified, or a setting cannot be used.
+            errors.DatabaseError, errors.SchemaError: Neo4j refuses the credentials or lacks the schema. If it is merely
+                unavailable or slow, this is logged once and the run goes on.
         """
         user_id = find_user(self._user_id, session, state)
         history = await load_history(agent, session, context)
@@ -144,7 +144,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
     async def after_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Queue what the agent said; an error of memory is logged and costs no answer."""
+        """Queue what the agent said; an error in memory is logged, and the answer is still given."""
         try:
             user_id = find_user(self._user_id, session, state)
             response = context.response.messages if context.response else []
@@ -272,15 +272,16 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         await self.memory.prepare()
 
     async def flush(self) -> None:
-        """Wait until what was said so far is read, or pending in the graph with the reason why it cannot be.
+        """Wait until everything said so far has been read, or is pending in the graph with the reason why it could not
+        be.
 
-        While the database is away, this waits for it.
+        While the database is unavailable, this waits for it.
         """
         if self._queue is not None:
             await self._queue.flush()
 
     async def close(self) -> None:
-        """Read what is queued until the drain time is over; close the memory, unless it was passed in."""
+        """Read the queue until the drain time is over; close the memory, unless it was passed in."""
         if self._queue is not None:
             await self._queue.close()
         if self._owns_memory:

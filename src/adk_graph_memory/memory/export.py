@@ -37,7 +37,7 @@ CHANGED_USERS_KEPT = 100
 
 
 class Exporting:
-    """What writes exports; :class:`adk_graph_memory.GraphMemory` has it."""
+    """Writes exports; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
 
@@ -50,24 +50,24 @@ class Exporting:
         user_id: str | None = None,
         as_of: AsOf | None = None,
     ) -> ExportReport:
-        """Write all that the graph holds into a file of JSON Lines: sessions, memory, and the artifacts of the graph.
+        """Write sessions, memory, and the artifacts in the graph into a file of JSON Lines.
 
-        It needs little memory, whatever the size of the graph. ``adk-graph-memory import --from export`` reads it.
-        Locks, leases and secrets stay here, and so does the content of artifacts that lies in a store.
+        This needs little RAM, whatever the size of the graph. ``adk-graph-memory import --from export`` reads the file.
+        Locks, leases and secrets are not exported, and neither is artifact content in a store.
 
         Args:
-            target: a path, where the file appears once it is complete, or a text file that is open.
-            app_name: of this app only.
-            user_id: of this user only.
-            as_of: write the memory as it was recorded then, derived anew of what had been read; that takes as much
-                memory as one user has. What was forgotten since stays forgotten. Sessions, events and artifacts count
-                by their own times. A state is left out if it was written since; an app's always is.
+            target: a path, where the file appears once it is complete, or an open text file.
+            app_name: only this app.
+            user_id: only this user.
+            as_of: write the memory as it was on record then, re-derived from what had been read by then; this takes RAM
+                in proportion to one user's memory. Anything forgotten since stays forgotten. Sessions, events and
+                artifacts count by their own times. State that was written later is left out; an app's state always is.
 
         Raises:
-            errors.InvalidArgument: ``as_of`` has a time at which something was so, ``user_id`` looks like a shared
-                memory and is none, or the file cannot be written.
+            errors.InvalidArgument: ``as_of`` has a ``valid`` time, ``user_id`` looks like a shared memory but is not
+                one, or the file cannot be written.
             errors.NotFound: there is no such app or user; no file is written.
-            errors.DatabaseError: the graph could not be read to its end.
+            errors.DatabaseError: the graph could not be read to the end.
         """
         if as_of is not None and as_of.valid is not None:
             raise errors.InvalidArgument(reason=_HALF_A_HISTORY)

@@ -45,11 +45,12 @@ def _list_names(ids: str | Sequence[str]) -> list[str]:
 
 
 class Forgetting:
-    """What forgets memories; :class:`adk_graph_memory.GraphMemory` has it.
+    """Forgets memories; a base class of :class:`adk_graph_memory.GraphMemory`.
 
-    Memory afterwards equals one that never heard the words: a fact without support goes, and so do the dates, names,
-    mergers and endings that rested on them. Adding the same session again brings nothing back; the same thing said in
-    a new event is remembered. Sessions keep their events, and logs of the database keep what was written for a while.
+    Afterwards, memory is as if the words had never been said: facts without support are deleted, and so are the dates,
+    names, merges and endings that rested on them. Adding the same session again brings nothing back; the same thing
+    said in a new event is remembered. Sessions keep their events, and the database's logs keep what was written for a
+    while.
     """
 
     connection: Connection
@@ -61,14 +62,14 @@ class Forgetting:
     ) -> Receipt:
         """Forget memories: turns, facts, or statements that were added directly.
 
-        A fact alone is read from its turns no more, but these still answer questions in their own words: the receipt's
-        ``stays`` counts them, and ``with_turns`` forgets them too.
+        A fact that is forgotten alone is not extracted from its turns again, but the turns still answer questions in
+        their own words: the receipt's ``stays`` counts them, and ``with_turns`` forgets them too.
 
         Args:
             ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids are ignored. Two
-                users who said the same may have facts of one id; only this user's goes.
+                users who said the same may have facts with the same id; only this user's is forgotten.
             app_name, user_id: whose memory it is.
-            with_turns: also forget the turns that the facts rest on, and what else rests on them alone.
+            with_turns: also forget the turns that the facts rest on, and anything else that rests on them alone.
 
         Raises:
             errors.DatabaseError: the graph could not be written; nothing is forgotten.
@@ -84,7 +85,7 @@ class Forgetting:
     async def preview_forget(
         self, ids: str | Sequence[str], *, app_name: str, user_id: str, with_turns: bool = False
     ) -> MemoryChange:
-        """Return what would change if :meth:`forget` took these ids, and which turns would stay; nothing is written.
+        """Return what would change if :meth:`forget` got these ids, and which turns would stay; nothing is written.
 
         Raises:
             errors.DatabaseError: the graph could not be read.
@@ -105,19 +106,19 @@ class Forgetting:
 
     @telemetry.trace_operation("delete_memory")
     async def forget_event(self, event_id: str, *, app_name: str, user_id: str, session_id: str) -> Receipt:
-        """Forget what was said in one event of a session."""
+        """Forget everything said in one event of a session."""
         check_ids([event_id, session_id])
         id = make_memory_id(session_id, event_id)
         return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, [id]))
 
     @telemetry.trace_operation("delete_memory")
     async def forget_session(self, session_id: str, *, app_name: str, user_id: str) -> Receipt:
-        """Forget what was said in a session; the session itself stays."""
+        """Forget everything said in a session; the session itself stays."""
         return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_session(snapshot, session_id))
 
     @telemetry.trace_operation("delete_memory")
     async def forget_before(self, moment: datetime, *, app_name: str, user_id: str) -> Receipt:
-        """Forget what was said before a moment, an aware datetime.
+        """Forget everything said before a moment, an aware datetime.
 
         Raises:
             errors.InvalidArgument: the moment has no time zone.
@@ -134,20 +135,20 @@ class Forgetting:
     async def forget_user(
         self, *, app_name: str, user_id: str, sessions: bool = False, artifacts: bool = False
     ) -> Receipt:
-        """Forget all that memory holds of a user, and what waits to be read.
+        """Forget everything remembered about a user, and whatever waits to be read.
 
         Args:
             app_name, user_id: whose memory it is.
-            sessions: also delete their sessions, events and state. Session objects that somebody still holds are
-                refused if they are added again.
-            artifacts: also delete their artifacts, with the content in a store.
+            sessions: also delete their sessions, events and state. If a session object that still exists in a process
+                is added again, it is refused.
+            artifacts: also delete their artifacts, with their content in a store.
 
         Returns:
-            The counts of what went, and under ``stays`` of what did not.
+            Counts of what was deleted and, under ``stays``, of what was not.
 
         Raises:
             errors.ArtifactStoreUnusable: the content of an artifact could not be deleted; the rest is forgotten.
-            errors.DatabaseError: the graph could not be written. Call it again: it goes on where it was.
+            errors.DatabaseError: the graph could not be written. Call this again: it continues where it stopped.
         """
         graph = self.connection.user(Scope(app_name, user_id))
         before = await erasing.count_user(graph)

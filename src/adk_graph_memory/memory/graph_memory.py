@@ -67,29 +67,30 @@ class GraphMemory(
     """The memory of many users in one graph.
 
     Args:
-        uri: a Neo4j address, which may name settings too (``settings.parse_address``). Defaults to NEO4J_URI, else to
-            the server that ``adk-graph-memory up`` started.
+        uri: a Neo4j address, which may also contain settings (``settings.parse_address``). Defaults to NEO4J_URI, or
+            else to the server that ``adk-graph-memory up`` started.
         auth, database: default to NEO4J_USERNAME and NEO4J_PASSWORD, and to NEO4J_DATABASE or ``neo4j``.
         driver, sync_driver: your own async and sync drivers (graphrag's retrievers are sync); never closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         timezone: IANA name of the time zone for users whose own is unknown; it decides which day "yesterday" is.
-        model: extracts entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``.
-            Defaults to ADK_GRAPH_MEMORY_MODEL, else to rules.
+        model: what extracts entities and facts: the name of any model that ADK supports, a ``BaseLlm``, or ``"rules"``.
+            Defaults to ADK_GRAPH_MEMORY_MODEL, or else to rules.
         embedder: a neo4j-graphrag ``Embedder``, a function from text to a vector, a Gemini model's name, the name or
             path of a sentence-transformers model (None: all-MiniLM-L6-v2), or False to search by full text alone.
         retrieval_query: your own Cypher traversal, as for neo4j-graphrag's retrievers: it continues from ``node``,
             ``score`` and ``$scope``, and returns at least ``text`` and ``score``.
         redact: applied to every question, and to every text before it is stored, sent or embedded: a pure function
             from text to text, or ``"secrets"`` (the extra ``privacy``). Defaults to ADK_GRAPH_MEMORY_REDACT.
-        topics: the model keeps facts of these topics only: a :class:`Topic` each, or the label of one of Memory
-            Bank's (``USER_PREFERENCES`` …). Without topics it keeps whatever matters.
+        topics: the model keeps only facts on these topics: :class:`Topic` objects, or labels of Memory Bank's topics
+            (``USER_PREFERENCES`` …). Without topics, it keeps whatever matters.
         weights: the weight of each signal in a memory's score.
-        guard: asked before a fact or statement is written whether to keep, hold or drop it: a function from
-            :class:`GuardCandidate` to :class:`GuardVerdict` or None, or ``"rules"`` (see ``memory.guard``;
-            the extra ``privacy``). Defaults to ADK_GRAPH_MEMORY_GUARD, else to none.
-        shared: the shared memories that a user's searches read besides the user's own: the same for all users, or a
-            function of app_name and user_id, which may be async. Defaults to ADK_GRAPH_MEMORY_SHARED, else to none.
+        guard: decides before a fact or statement is written whether to keep, hold or drop it: a function from
+            :class:`GuardCandidate` to :class:`GuardVerdict` or None, or ``"rules"`` (see ``memory.guard``; the extra
+            ``privacy``). Defaults to ADK_GRAPH_MEMORY_GUARD, or else to none.
+        shared: the shared memories that a user's searches read in addition to the user's own: the same for all users,
+            or a function of app_name and user_id, which may be async. Defaults to ADK_GRAPH_MEMORY_SHARED, or else to
+            none.
         reranker: reorders the best fifty memories, if it finishes within the setting ``rerank_timeout``.
 
     Example:
@@ -153,20 +154,20 @@ class GraphMemory(
     ) -> IngestReport:
         """Extract entities and facts from the new turns and store them, each linked to its source words.
 
-        Turns that were ingested before cost nothing and change nothing. A known id with another text is an edit: the
-        turn is read again, and a fact that only its former text supported is deleted. If a step fails, the request
+        Turns that were ingested before cost nothing and change nothing. A known id with a different text is an edit:
+        the turn is read again, and a fact that only the old text supported is deleted. If a step fails, the request
         stays pending in the graph with its turns and the reason, and the next call with these turns retries it.
 
         Args:
-            turns: in the order they were said; a whole session or only its latest turns. Blank ones are left out.
+            turns: in the order they were said; a whole session or only its latest turns. Blank turns are left out.
             app_name, user_id: whose memory it is.
-            session_id: the session of the turns.
+            session_id: the session the turns belong to.
             metadata: stored with the turns and returned with them; merged into existing metadata.
             allowed_topics: labels of the topics to extract in this request; all topics if empty.
             replace_metadata: replace the turns' existing metadata instead of merging.
 
         Raises:
-            errors.InvalidArgument: memory itself uses this session id, or a shared memory is not told who speaks.
+            errors.InvalidArgument: this session id is reserved, or turns for a shared memory do not name their author.
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed; the turns are stored and pending.
@@ -211,19 +212,19 @@ class GraphMemory(
         max_attempts: int | None = None,
         queued_for: str | None = None,
     ) -> list[IngestReport]:
-        """Ingest the pending requests: those that were queued, whose process died, or whose model failed.
+        """Ingest the pending requests: those that were queued, or whose process died or model failed.
 
         Args:
-            app_name: of this app only.
-            user_id: of this user only.
+            app_name: only this app's requests.
+            user_id: only this user's requests.
             before: only requests made before this time, in epoch seconds.
             max_attempts: only requests with fewer attempts.
-            queued_for: only requests for the model of this name (``rules`` for none), which extracts from them
-                instead of this memory's own.
+            queued_for: only requests for the model with this name (``rules`` for no model); that model, not this
+                memory's own, extracts from them.
 
         Raises:
             errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
-            errors.QueuedModelMissing: ADK knows no model of this name.
+            errors.QueuedModelMissing: ADK has no model with this name.
             errors.DatabaseUnavailable: the requests not yet ingested stay pending.
             Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
@@ -253,32 +254,32 @@ class GraphMemory(
         as_of: AsOf | None = None,
         shared: Sequence[SharedMemory] | None = None,
     ) -> list[Recollection]:
-        """Return the user's memories that fit the question best, best first.
+        """Return the user's memories that best fit the question, best first.
 
-        A search takes one embedding and two statements, and no model. Each shared memory takes two more statements,
-        side by side, and another embedding if the question names somebody who speaks there. The first search of a
-        process, and the first after a write, runs one more statement to learn who speaks.
+        A search takes one embedding and two statements, and no model call. Each shared memory takes two more
+        statements, run in parallel, and another embedding if the question names somebody who speaks there. The first
+        search of a process, and the first after a write, runs one more statement to learn who speaks.
 
         Args:
-            query: a question or any words; query syntax has no effect in it.
+            query: a question or any words; query syntax in it has no effect.
             app_name, user_id: whose memory it is.
             limit: the maximum number of memories; defaults to the setting ``memory_max_results``.
             token_budget: the maximum number of tokens of text; defaults to the setting of that name.
             min_score: the lowest score (0 to 1) of a memory; defaults to the setting of that name.
-            now: search as of this moment: whatever was said later is left out.
+            now: search as of this moment: anything said later is left out.
             filters: which memories to search.
             explain: fill each memory's ``shares`` with what each signal added to its score.
-            first_wait: for an agent, whose reply must not fail for want of vectors: seconds the first search waits for
-                the embedder before it uses full text alone (``degraded``), as any search does whose embedder cannot be
-                used; that is logged once.
-            embed_timeout: seconds this search waits for the question's vector, loading included; then likewise.
-            as_of: return what was so then, as far as memory knew then, in the wording of then. All that was read is
-                derived anew for that.
-            shared: the shared memories to search besides the user's own; defaults to those that this memory was made
-                with. Give none that the user may not see.
+            first_wait: for an agent, whose reply must not fail for lack of vectors: seconds the first search waits for
+                the embedder before it uses full text alone (``degraded``). Any search whose embedder cannot be used
+                does the same; this is logged once.
+            embed_timeout: seconds this search waits for the question's vector, loading included; after that, likewise.
+            as_of: return what was true then, according to what was on record then, in the wording of that time. The
+                facts are re-derived for this.
+            shared: the shared memories to search in addition to the user's own; defaults to those that this memory was
+                created with. Pass none that the user may not see.
 
         Raises:
-            errors.InvalidArgument: the query is no text, or an option is out of range.
+            errors.InvalidArgument: the query is not a string, or an option is out of range.
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's, and there is no
                 ``first_wait``.
             errors.DatabaseError: the graph could not be read.
@@ -305,17 +306,18 @@ class GraphMemory(
         return memories
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> GraphMemoryRetriever:
-        """Make a neo4j-graphrag retriever over this user's memory; once prepared, this only asks who speaks."""
+        """Make a neo4j-graphrag retriever over this user's memory; once prepared, this only looks up who speaks."""
         if self.vectors.slot_tracker.slot is None:
             await self.vectors.embed_question("ready?")
         scope, redact = Scope(app_name, user_id), self.redactor.redact_function
         return await self._recall.make_retriever(scope, self.vectors.slot_tracker.slot, redact=redact)
 
     async def prepare(self) -> None:
-        """Check all that a conversation needs, so that the first one meets nothing that is wrong, or slow.
+        """Check everything that a conversation needs, so that the first one meets no error and no delay.
 
         Checks redaction, topics, the model's name and credentials, and the embedder; migrates or checks the schema. The
-        server then plans the statements of a conversation: for seconds if it has just started, else for milliseconds.
+        server then plans the statements of a conversation, which takes seconds if it has just started, else
+        milliseconds.
 
         Raises:
             errors.ConfigurationError, errors.RedactorMissing: a setting cannot be used, or its libraries are missing.
@@ -333,7 +335,7 @@ class GraphMemory(
         await self.connection.planner.wait_until_planned()
 
     def plan_ahead(self) -> None:
-        """From the first statement on, have the server plan in the background what conversations will ask for."""
+        """From the first statement on, have the server plan the statements of a conversation in the background."""
         self.connection.planner.list_statements = self._recall.list_planned_statements
 
     async def close(self) -> None:
@@ -403,10 +405,10 @@ class GraphMemory(
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Redacts every text before anything else gets it."""
+        """Redacts every text before anything else sees it."""
         return Redactor(self._redact or self.connection.settings.redact)
 
     @cached_property
     def guard(self) -> Guard | None:
-        """Is asked before a fact is written; None without a guard."""
+        """Decides before a fact is written whether to keep it; None without a guard."""
         return choose_guard(self._guard or self.connection.settings.guard)

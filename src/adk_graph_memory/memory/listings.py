@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Listings:
-    """Async iterators over what memory holds; :class:`adk_graph_memory.GraphMemory` has them."""
+    """Async iterators over memory; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -45,18 +45,18 @@ class Listings:
         after: str | None = None,
         as_of: AsOf | None = None,
     ) -> AsyncIterator[StoredFact]:
-        """Yield the facts that memory holds of a user, newest first.
+        """Yield the facts about a user, newest first.
 
         Args:
             app_name, user_id: whose memory it is.
             about: only facts about the entity with this name, alias or key.
-            past: also facts that ended, were retracted or are stale.
+            past: also facts that have ended, were retracted or are stale.
             limit: the maximum number of facts.
             after: the id of the fact to continue after.
-            as_of: list what was so then, as far as memory knew then. All that was read is derived anew for that.
+            as_of: list what was true then, according to what was on record then. The facts are re-derived for this.
 
         Raises:
-            errors.NotFound: ``after`` is the id of no fact of this user.
+            errors.NotFound: this user has no fact with the id ``after``.
         """
         graph = self.connection.user(Scope(app_name, user_id))
         if as_of is not None:
@@ -82,7 +82,7 @@ class Listings:
         limit: int | None = None,
         after: str | None = None,
     ) -> AsyncIterator[StoredEntity]:
-        """Yield the entities that a user's facts are about, those with most facts first.
+        """Yield the entities that a user's facts are about, those with the most facts first.
 
         Args:
             app_name, user_id: whose memory it is.
@@ -91,7 +91,7 @@ class Listings:
             after: the key of the entity to continue after.
 
         Raises:
-            errors.NotFound: ``after`` is the key of no entity of this user.
+            errors.NotFound: this user has no entity with the key ``after``.
         """
         graph = self.connection.user(Scope(app_name, user_id))
         fetch_page = partial(listings.fetch_entities, graph, now=datetime.now(UTC), type=type)
@@ -101,7 +101,7 @@ class Listings:
     async def users(
         self, *, app_name: str, limit: int | None = None, after: str | None = None
     ) -> AsyncIterator[UserSummary]:
-        """Yield an app's users by their ids, with counts of what is stored of each.
+        """Yield an app's users in the order of their ids, with counts of what is stored for each.
 
         Args:
             app_name: the app.
@@ -113,7 +113,7 @@ class Listings:
             yield user
 
     async def apps(self, *, limit: int | None = None, after: str | None = None) -> AsyncIterator[AppSummary]:
-        """Yield the apps of this database by their names, with counts of what is stored of each.
+        """Yield the apps of this database in the order of their names, with counts of what is stored for each.
 
         Args:
             limit: the maximum number of apps.
@@ -133,17 +133,17 @@ def _cut_page(facts: list[StoredFact], limit: int | None, after: str | None) -> 
 
 
 class Histories:
-    """Where facts and names come from; :class:`adk_graph_memory.GraphMemory` tells it."""
+    """Where facts and names come from; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     @telemetry.trace_operation("get_memory")
     async def history(self, id: str, *, app_name: str, user_id: str) -> FactHistory:
-        """Return a fact with every word that speaks for it and every decision about it.
+        """Return a fact with every quote that supports it and every decision about it.
 
         Args:
-            id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
+            id: the fact's id, as in ``Recollection.id`` or ``StoredFact.id``.
             app_name, user_id: whose memory it is.
 
         Raises:
@@ -161,11 +161,11 @@ class Histories:
 
     @telemetry.trace_operation("get_memory")
     async def entity(self, name: str, *, app_name: str, user_id: str) -> EntityHistory:
-        """Return an entity by name, alias or key, with where each name comes from and the facts that hold.
+        """Return an entity by name, alias or key, with the source of each name and the facts that hold.
 
         Raises:
-            errors.NotFound: this user's memory knows nobody and nothing of this name; the error names the nearest.
-            errors.InvalidArgument: several have this name.
+            errors.NotFound: this user has no entity with this name; the error lists the closest names.
+            errors.InvalidArgument: several entities have this name.
         """
         check_text("the name", name)
         graph = self.connection.user(Scope(app_name, user_id))
@@ -184,23 +184,24 @@ async def _derive_memory(graph: UserGraph) -> tuple[list[Reading], DerivedMemory
 
 
 class Undoing:
-    """What takes an ingest back; :class:`adk_graph_memory.GraphMemory` does."""
+    """Takes ingests back; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
     vectors: GraphVectors
 
     @telemetry.trace_operation("delete_memory")
     async def undo(self, ingest_id: str, *, app_name: str, user_id: str) -> Receipt:
-        """Take back all that one ingest wrote, also if later ones built on it; adding its turns again reads them anew.
+        """Take back everything that one ingest wrote, even if later ones built on it; its turns may be added and read
+        again.
 
-        Turns that :meth:`~adk_graph_memory.GraphMemory.reextract` read again count as they were read before.
+        Turns that :meth:`~adk_graph_memory.GraphMemory.reextract` read again return to their earlier reading.
 
         Args:
             ingest_id: as in ``HistoryEntry.ingest_id``.
             app_name, user_id: whose memory it is.
 
         Raises:
-            errors.NotFound: nothing of this ingest is in this user's memory.
+            errors.NotFound: this user's memory holds nothing from this ingest.
         """
         graph = self.connection.user(Scope(app_name, user_id))
         rewriter = Rewriter(graph, self.vectors)
@@ -211,7 +212,7 @@ class Undoing:
         return receipt
 
     async def preview_undo(self, ingest_id: str, *, app_name: str, user_id: str) -> MemoryChange:
-        """Return what of the facts and names would change if :meth:`undo` took this ingest back; nothing is written.
+        """Return which facts and names would change if :meth:`undo` took this ingest back; nothing is written.
 
         Raises:
             errors.DatabaseError: the graph could not be read.

@@ -35,7 +35,7 @@ EMBEDDED_AT_ONCE = 100
 
 
 class Checkups:
-    """Checks memories; :class:`adk_graph_memory.GraphMemory` does."""
+    """Checks memories; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
     vectors: GraphVectors
@@ -45,13 +45,14 @@ class Checkups:
     ) -> AsyncIterator[Checkup]:
         """Check one user after another.
 
-        What a user's facts, names, endings and revisions are is derived again from what was read, and compared with
-        the graph. Each invariant of a user's nodes is checked too. A user who cannot be checked holds up no other.
+        Derives each user's facts, names, endings and revisions again from the readings, and compares them with the
+        graph. Also checks every invariant of the user's nodes. A user who cannot be checked does not hold up the
+        others.
 
         Args:
             app_name: of this app only.
             user_id: of this user only.
-            mend: also write what differs, mend what can be mended, and embed what lacks its vector.
+            mend: also write the differences, mend whatever can be mended, and embed texts that lack a vector.
 
         Raises:
             errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
@@ -62,11 +63,11 @@ class Checkups:
             yield await (checker.mend() if mend else checker.check())
 
     async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
-        """Check what is no user's own: the indexes and constraints of our labels, and nodes of unknown users.
+        """Check what belongs to no user: the indexes and constraints of our labels, and nodes of unknown users.
 
         Args:
-            mend: also create what is missing, unless the settings forbid to change the schema.
-            owners: also look for nodes of unknown users, which reads all of the graph.
+            mend: also create whatever is missing, unless the settings forbid schema changes.
+            owners: also look for nodes of unknown users, which reads the whole graph.
         """
         connection, reason = self.connection, None
         faults = await invariants.find_schema_faults(connection)
@@ -202,7 +203,7 @@ async def embed_missing_nodes(graph: UserGraph, vectors: GraphVectors) -> None:
 
 
 class Pruning:
-    """Takes away what has expired; :class:`adk_graph_memory.GraphMemory` does."""
+    """Deletes expired data; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
     vectors: GraphVectors
@@ -217,24 +218,24 @@ class Pruning:
         only: Sequence[PruneKind] = (),
         dry_run: bool = False,
     ) -> PruneReport:
-        """Delete for good what has expired; nobody sees that any more, but it still takes up room.
+        """Delete expired data for good; nobody sees it any more, but it still takes up space.
 
-        This goes by short transactions with rests between them, so that agents go on. It may be interrupted and begun
-        again at any time. Memories are forgotten as :meth:`~adk_graph_memory.GraphMemory.forget` forgets them.
+        This runs in short transactions with pauses between them, so that agents can go on. It can be interrupted at any
+        time and run again. Memories are forgotten as :meth:`~adk_graph_memory.GraphMemory.forget` does it.
 
         Args:
             app_name: of this app only.
             user_id: of this user only.
-            older_than: also what is older, whatever its own expiry: seconds, a timedelta, or a text such as ``90d``.
-            only: these kinds only; all of them if empty.
+            older_than: also anything older, whatever its own expiry: seconds, a timedelta, or a text such as ``90d``.
+            only: only these kinds; all kinds if empty.
             dry_run: only count.
 
         Returns:
-            How much of each kind went, or would go.
+            How much of each kind was deleted, or would be.
 
         Raises:
-            errors.InvalidArgument: there is no such kind, ``older_than`` is no length of time, or ``user_id`` looks
-                like a shared memory and is none.
+            errors.InvalidArgument: there is no such kind, ``older_than`` is not a length of time, or ``user_id`` looks
+                like a shared memory but is not one.
         """
         SharedMemory.check_user_id(user_id)
         if isinstance(only, str):

@@ -59,10 +59,10 @@ class Correction:
 
 
 class Corrections:
-    """What corrects memories; :class:`adk_graph_memory.GraphMemory` does.
+    """Corrects memories; a base class of :class:`adk_graph_memory.GraphMemory`.
 
-    Each method returns what changes. With ``preview`` nothing is written. Words that come later are compared with what
-    the owner said: they end a correction as they end any fact, but not a pinned one.
+    Each method returns what changes. With ``preview``, nothing is written. Later words are compared with what the owner
+    said: they can end a correction like any fact, but not a pinned one.
     """
 
     connection: Connection
@@ -86,13 +86,14 @@ class Corrections:
         reason: str = "",
         preview: bool = False,
     ) -> MemoryChange:
-        """Replace a fact that is wrong: it was never true, and what you say is, with you as its source.
+        """Replace a wrong fact: it was never true, and your version takes its place, with you as its source.
 
         Args:
             id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
             app_name, user_id: whose memory it is.
             text: what is true.
-            valid_from, valid_to: from when until when, aware; None if it is unknown. Without, the dates stay.
+            valid_from, valid_to: since when and until when it is true, as aware datetimes; None if unknown. By default,
+                the dates stay.
             reason: why, for the history.
             preview: only return what would change.
 
@@ -115,7 +116,7 @@ class Corrections:
     async def pin(
         self, id: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
     ) -> MemoryChange:
-        """Pin a fact: nothing that is extracted ends or rewords it, until you unpin, correct or retract it.
+        """Pin a fact: no extracted fact ends or rewords it, until you unpin, correct or retract it.
 
         A fact that had ended holds again. The errors are those of :meth:`correct`.
         """
@@ -125,21 +126,21 @@ class Corrections:
     async def unpin(
         self, id: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
     ) -> MemoryChange:
-        """Let what is said end a fact again; what was said meanwhile counts."""
+        """Let people's words end a fact again, including what was said in the meantime."""
         return await self._rule_fact("unpin", id, app_name, user_id, reason, preview)
 
     @telemetry.trace_operation("update_memory")
     async def retract(
         self, id: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
     ) -> MemoryChange:
-        """Say that a fact was never true. Its words stay, and no word that was said until now brings it back."""
+        """Mark a fact as never true. Its words stay, and nothing that was said until now brings it back."""
         return await self._rule_fact("retract", id, app_name, user_id, reason, preview)
 
     @telemetry.trace_operation("update_memory")
     async def rollback(
         self, id: str, revision: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
     ) -> MemoryChange:
-        """Return a fact to what it was before a change: its wording, and that it holds if it held then.
+        """Return a fact to what it was before a change: its wording; it also holds again if it held then.
 
         Args:
             id: of the fact.
@@ -149,7 +150,7 @@ class Corrections:
             preview: only return what would change.
 
         Raises:
-            errors.NotFound: this user has no such fact, or the fact no such revision.
+            errors.NotFound: this user has no such fact, or the fact has no such revision.
         """
         check_text("the revision", revision)
         why = await self._redact_reason(reason)
@@ -166,7 +167,7 @@ class Corrections:
     async def merge(
         self, name: str, other: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
     ) -> MemoryChange:
-        """Say that two entities are one; the first keeps its name, and the other's names become aliases.
+        """Merge two entities that are the same; the first keeps its name, and the other's names become aliases.
 
         Args:
             name, other: a name, an alias or a key of each.
@@ -176,7 +177,7 @@ class Corrections:
 
         Raises:
             errors.NotFound: this user's memory knows nobody and nothing of this name.
-            errors.InvalidArgument: both names mean one entity already.
+            errors.InvalidArgument: both names already mean the same entity.
         """
         why = await self._redact_reason(reason)
 
@@ -193,7 +194,7 @@ class Corrections:
     async def split(
         self, alias: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
     ) -> MemoryChange:
-        """Say that an alias is somebody else's name: what was said under that name is said of somebody else.
+        """Split off an alias that is somebody else's name: what was said under that name is about somebody else.
 
         Args:
             alias: the alias, as :meth:`entity` lists it.
@@ -203,7 +204,7 @@ class Corrections:
 
         Raises:
             errors.NotFound: this user's memory knows nobody and nothing of this name.
-            errors.InvalidArgument: it is the name of an entity and not an alias.
+            errors.InvalidArgument: it is an entity's name and not an alias.
         """
         why = await self._redact_reason(reason)
 
@@ -316,27 +317,27 @@ AGENT = "agent"
 
 
 class Proposals(Corrections, Forgetting):
-    """What keeps proposals for the owner; :class:`adk_graph_memory.GraphMemory` does.
+    """Keeps proposals for the owner; a base class of :class:`adk_graph_memory.GraphMemory`.
 
-    A memory has at most one proposal, the latest, which goes with it.
+    A memory has at most one proposal, the latest, which is forgotten with it.
     """
 
     @telemetry.trace_operation("propose_update")
     async def propose_correction(
         self, id: str, *, text: str, app_name: str, user_id: str, reason: str = "", by: str = AGENT
     ) -> Proposal:
-        """Propose to replace a fact that is wrong; :meth:`accept_proposal` corrects it.
+        """Propose to replace a wrong fact; :meth:`accept_proposal` corrects it.
 
         Args:
             id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
             text: what is true.
             app_name, user_id: whose memory it is.
-            reason: why, for the owner.
+            reason: the reason, for the owner.
             by: who proposes it.
 
         Raises:
             errors.NotFound: this user's memory holds nothing of this id.
-            errors.InvalidArgument: it is no fact that can be corrected, or says so already.
+            errors.InvalidArgument: it is not a fact that can be corrected, or it already says this.
         """
         check_text("the text", text)
         if not (new_text := (await self.redactor.redact_text(text)).strip()):
@@ -363,19 +364,19 @@ class Proposals(Corrections, Forgetting):
 
     @telemetry.trace_operation("update_memory")
     async def accept_proposal(self, id: str, *, app_name: str, user_id: str, preview: bool = False) -> MemoryChange:
-        """Do what an agent proposed, in the owner's name: only call it when the owner says so.
+        """Do what an agent proposed, in the owner's name; call this only when the owner says so.
 
         Args:
-            id: as in ``Proposal.id``. A proposal that was replaced since the owner saw it has another one.
+            id: as in ``Proposal.id``. If a proposal was replaced after the owner saw it, the new one has another id.
             app_name, user_id: whose memory it is.
             preview: only return what would change.
 
         Returns:
-            What changes. :meth:`~adk_graph_memory.GraphMemory.undo` takes a correction back; nothing takes back what
-            is forgotten, so its ``ingest_id`` is empty.
+            What changes. :meth:`~adk_graph_memory.GraphMemory.undo` takes a correction back; forgetting cannot be
+            undone, so its ``ingest_id`` is empty.
 
         Raises:
-            errors.NotFound: nothing of this id is proposed to this user.
+            errors.NotFound: this user has no proposal with this id.
         """
         proposal = await self._find_proposal(id, Scope(app_name, user_id))
         if proposal.action == "correct":
@@ -398,7 +399,7 @@ class Proposals(Corrections, Forgetting):
 
     @telemetry.trace_operation("update_memory")
     async def decline_proposal(self, id: str, *, app_name: str, user_id: str) -> Proposal:
-        """Leave everything as it is, and drop a proposal; return what was proposed.
+        """Drop a proposal and leave everything as it is; return the proposal.
 
         The errors are those of :meth:`accept_proposal`.
         """
@@ -442,7 +443,7 @@ def _check_correction(id: str, target: Mapping[str, Any], text: str) -> None:
 
 
 class Reviews:
-    """What reviews held facts; :class:`adk_graph_memory.GraphMemory` does."""
+    """Reviews held facts; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
     vectors: GraphVectors
@@ -454,23 +455,23 @@ class Reviews:
 
     @telemetry.trace_operation("update_memory")
     async def release(self, id: str, *, app_name: str, user_id: str) -> HeldFact:
-        """Remember a held fact, as if no guard had held it; return what was held.
+        """Remember a held fact, as if no guard had held it; return the fact.
 
         Args:
             id: as in ``HeldFact.id``.
             app_name, user_id: whose memory it is.
 
         Raises:
-            errors.NotFound: nothing of this id is held of this user.
+            errors.NotFound: this user has no held fact with this id.
         """
         return await self._review(id, Scope(app_name, user_id), _release_fact)
 
     @telemetry.trace_operation("delete_memory")
     async def reject(self, id: str, *, app_name: str, user_id: str) -> HeldFact:
-        """Delete a held fact for good; return what was held.
+        """Delete a held fact for good; return the fact.
 
-        The turns of a session that it was read from stay. A statement goes if nothing else was read in it. The errors
-        are those of :meth:`release`.
+        The session's turns that it was read from stay. A statement is deleted if nothing else was extracted from it.
+        The errors are those of :meth:`release`.
         """
         scope = Scope(app_name, user_id)
         held = await self._review(id, scope, _reject_fact)

@@ -40,7 +40,7 @@ from adk_graph_memory.runtime import telemetry
 
 @dataclass(frozen=True, slots=True)
 class ReextractReport:
-    """What reading a session again came to; ``undo`` takes the id."""
+    """The outcome of rereading a session; pass the id to ``undo`` to take it back."""
 
     ingest_id: str
     session_id: str
@@ -181,7 +181,7 @@ def _join_ids(near_ids: Iterable[str], further_ids: Iterable[str], kept_ids: Col
 
 
 class Reextraction:
-    """What reads turns again; :class:`adk_graph_memory.GraphMemory` does."""
+    """Rereads sessions; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
 
@@ -201,7 +201,7 @@ class Reextraction:
         since: float | None = None,
         force: bool = False,
     ) -> AsyncIterator[OutdatedSession]:
-        """List the sessions that another extractor than this memory's has read, user by user, the oldest first.
+        """List the sessions that an extractor other than this memory's has read, user by user, oldest first.
 
         Args:
             app_name: of this app only.
@@ -224,18 +224,19 @@ class Reextraction:
     async def reextract(
         self, session: OutdatedSession, *, since: float | None = None, force: bool = False, preview: bool = False
     ) -> ReextractReport:
-        """Read a session again with this memory's model; what is read counts instead of what was read before.
+        """Read a session again with this memory's model; the new reading replaces the old one.
 
-        Facts that only the former reading supported go, others lose its support. A search meanwhile sees each window
-        as it was read before or as it is read now. ``undo`` of the report's id returns to what was read before.
+        Facts that only the old reading supported are deleted; others lose its support. Meanwhile, a search sees each
+        window either as it was read before or as it is read now. ``undo`` with the report's id restores the old
+        reading.
 
         Args:
-            session: of :meth:`outdated_sessions`.
+            session: one from :meth:`outdated_sessions`.
             since, force: as for :meth:`outdated_sessions`.
-            preview: read, and write nothing.
+            preview: read, but write nothing.
 
         Raises:
-            errors.InvalidArgument: the session is none of :meth:`outdated_sessions`, or ``since`` is no number.
+            errors.InvalidArgument: the session is not from :meth:`outdated_sessions`, or ``since`` is not a number.
             errors.ModelError: the model failed; windows that it has read are kept, the others are as they were.
             errors.WriteConflict: others kept writing to the user; likewise.
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; nothing is changed.

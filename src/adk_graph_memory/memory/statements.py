@@ -30,7 +30,7 @@ from adk_graph_memory.runtime import telemetry
 
 
 class Statements:
-    """What remembers statements; :class:`adk_graph_memory.GraphMemory` does."""
+    """Remembers statements; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
     vectors: GraphVectors
@@ -69,15 +69,15 @@ class Statements:
     ) -> IngestReport:
         """Store statements as facts, word for word; adding one again only updates its metadata.
 
-        What the guard does not keep is left out, and counted in ``dropped``. What it holds is refused too, but with
-        ``consolidate``, where it waits for a review.
+        Statements that the guard drops are left out and counted in ``dropped``, and so are those it holds, except with
+        ``consolidate``, where they wait for review.
 
         Args:
             statements: what to remember.
             app_name, user_id: whose memory it is.
-            consolidate: read each statement as its author's turn, with the model if there is one: it reinforces or ends
-                what memory holds, and can be corrected. If nothing is read in it, it is kept in its own words. One that
-                is over, said again later, counts again.
+            consolidate: read each statement as a turn of its author, with the model if there is one: it can reinforce
+                or end known facts, and can be corrected. If no fact is extracted from it, it is kept in its own words.
+                A statement that has ended counts again if it is added again later.
 
         Raises:
             errors.InvalidArgument: a statement with its own id is to be consolidated, or one for a shared memory has
@@ -196,7 +196,7 @@ PROMOTED = "promoted"
 
 
 class Sharing(Statements):
-    """What shares memories; :class:`adk_graph_memory.GraphMemory` does."""
+    """Shares memories; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     _shared: SharedOption | None
 
@@ -204,21 +204,22 @@ class Sharing(Statements):
     async def promote(
         self, id: str, *, app_name: str, user_id: str, to: SharedMemory, author: str | None = None
     ) -> IngestReport:
-        """Copy a fact that holds into a shared memory, with the quotes that support it and nothing else they stand in.
+        """Copy a fact that holds into a shared memory, with its supporting quotes and nothing else from their turns.
 
-        It is read there as if it were said there: an equal fact gains its words, and what contradicts it ends or stays
-        beside it. Promoting a fact again adds what supports it since. The copy is the shared memory's own: what is
-        forgotten of the user's stays there until it is forgotten there, as session ``:promoted:ID``.
+        It is read there as if it had been said there: an equal fact gains its quotes, and a contradicting fact ends or
+        stays beside it. Promoting a fact again adds the quotes that have come to support it since. The copy belongs to
+        the shared memory: if the user's fact is forgotten, the copy stays until it is forgotten there, as session
+        ``:promoted:ID``.
 
         Args:
             id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
             app_name, user_id: whose memory it is.
             to: the shared memory.
-            author: what the shared memory calls the user, whom their own calls ``user``; the user's id by default.
+            author: the user's name in the shared memory (their own calls them ``user``); the user's id by default.
 
         Raises:
             errors.NotFound: this user has no such fact.
-            errors.InvalidArgument: the fact is over, no quote that still stands supports it, or ``to`` is no shared
+            errors.InvalidArgument: the fact has ended, no remaining quote supports it, or ``to`` is not a shared
                 memory.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.DatabaseError: the graph could not be read or written.

@@ -46,22 +46,22 @@ _QUESTION_TASK = _EmbeddingTask("RETRIEVAL_QUERY", "task: search result | query:
 
 
 class GeminiEmbedder(google_genai.GeminiEmbedder):
-    """A Gemini embedding model, by the Gemini API or on Vertex AI.
+    """A Gemini embedding model, through the Gemini API or on Vertex AI.
 
     The credentials are google-genai's: GOOGLE_API_KEY, or on Vertex AI GOOGLE_GENAI_USE_VERTEXAI with
-    GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION. They are looked up at the first text. Unlike neo4j-graphrag's own
-    class, this one distinguishes questions from documents, sends many texts per request, and works in any thread and
-    event loop. Its vectors have length 1; the service does not normalize vectors that it shortens.
+    GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION. They are looked up when the first text is embedded. Unlike
+    neo4j-graphrag's own class, this one distinguishes questions from documents, sends many texts per request, and works
+    in any thread and event loop. Its vectors have length 1; the service does not normalize vectors that it shortens.
 
     Args:
         model: the model's name.
         embedding_dim: the vector dimension; the models are made for 768, 1536 and 3072.
-        timeout: seconds for one request, and for a question in all.
+        timeout: seconds for one request, and in total for a question.
         retry_time: seconds during which a request is retried after a transient failure (429, 5xx, a lost connection).
         **client: other arguments of ``genai.Client``.
 
     Raises:
-        errors.CredentialsMissing: at the first text, if there are no credentials.
+        errors.CredentialsMissing: when the first text is embedded, if there are no credentials.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
         return f"{kind.__module__}.{kind.__qualname__}:{self.model}"
 
     def embed_query(self, text: str) -> list[float]:  # type: ignore[override]  # the client takes no more arguments
-        """Embed a question; somebody waits for it, so the retries end sooner."""
+        """Embed a question; retries end sooner, because somebody is waiting."""
         return self._embed_batch([text], _QUESTION_TASK, min(self.timeout, self.retry_time))[0]
 
     async def async_embed_query(self, text: str) -> list[float]:  # type: ignore[override]

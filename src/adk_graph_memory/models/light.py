@@ -214,18 +214,18 @@ FILES = [f"{ONNX_FILE}*", "*.json"]
 class LightEmbedder(Embedder):
     """A sentence-transformers model with mean pooling on this machine, run by the ONNX runtime.
 
-    It makes the vectors that :class:`LocalEmbedder` makes of the same model, and has its name, so that a graph that one
-    has filled is searched with the other.
+    It makes the same vectors as :class:`LocalEmbedder` with the same model, and has the same name, so that a graph
+    filled by one can be searched with the other.
 
     Args:
-        model: the path of an export, or a model's name; searched in the package with the default model, then in the
-            local cache, and only then at the hub, which has exports of many models (set HF_HUB_OFFLINE=1 if it is out
-            of reach).
-        folder: where an export of the model lies, made by ``pipelines/export_onnx.py``; then nothing is searched.
+        model: the path of an export, or a model's name; looked up in the package with the default model, then in the
+            local cache, and only then at the hub, which has exports of many models (set HF_HUB_OFFLINE=1 if it cannot
+            be reached).
+        folder: the folder with an export of the model, made by ``pipelines/export_onnx.py``; then nothing is looked up.
 
     Raises:
-        errors.EmbedderMissing: at the first text, when a library is not installed.
-        errors.EmbeddingModelMissing: at the first text, when there is no export, or none that runs without PyTorch.
+        errors.EmbedderMissing: when the first text is embedded, if a library is not installed.
+        errors.EmbeddingModelMissing: when the first text is embedded, if there is no export that runs without PyTorch.
     """
 
     def __init__(self, model: str = DEFAULT_MODEL, folder: Path | str | None = None) -> None:
@@ -234,7 +234,7 @@ class LightEmbedder(Embedder):
 
     @property
     def embedder_name(self) -> str:
-        """The name of the model's vectors, by whichever runtime."""
+        """The name of the model's vectors, whatever the runtime."""
         return f"adk_graph_memory.embeddings.LocalEmbedder:{self.model}"
 
     def embed_query(self, text: str) -> list[float]:

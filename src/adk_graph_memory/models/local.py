@@ -39,13 +39,14 @@ class LocalEmbedder(Embedder):
     """A sentence-transformers model on this machine.
 
     Args:
-        model: a path, or a model's name; searched in the package with the default model, then in the local cache, and
-            only then at the hub (set HF_HUB_OFFLINE=1 if that is out of reach).
-        folder: where the model of that name lies; then nothing is searched.
+        model: a path, or a model's name; looked up in the package with the default model, then in the local cache, and
+            only then at the hub (set HF_HUB_OFFLINE=1 if it cannot be reached).
+        folder: the folder with the model of that name; then nothing is looked up.
 
     Raises:
-        errors.EmbedderMissing: at the first text, when the library is not installed.
-        errors.EmbeddingModelMissing: at the first text, when the model is neither on this machine nor at the hub.
+        errors.EmbedderMissing: when the first text is embedded, if the library is not installed.
+        errors.EmbeddingModelMissing: when the first text is embedded, if the model is neither on this machine nor at
+            the hub.
     """
 
     def __init__(self, model: str = DEFAULT_MODEL, folder: Path | str | None = None) -> None:

@@ -323,9 +323,9 @@ FactStatus = Literal["holds", "planned", "lapsed", "happened", "over"]
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """A point on the two axes of time: what was so at ``valid``, as memory knew it at ``recorded``; None is now.
+    """A point on the two axes of time: what was true at ``valid``, as on record at ``recorded``; None means now.
 
-    A fact without a first day began when it was first said.
+    A fact without a start date counts from when it was first said.
     """
 
     valid: datetime | None = None

@@ -38,7 +38,7 @@ class HistoryEntry:
     text: str
     """the wording, the name, or the fact that ended or was ended"""
     at: datetime | None
-    """when memory recorded it"""
+    """when it was recorded"""
     by: str = ""
     """the model and the version of its prompt, or ``rules``"""
     reason: str = ""
@@ -58,7 +58,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class FactHistory:
-    """A fact and what made it so, in the order in which memory recorded it."""
+    """A fact and what made it so, in the order in which it was recorded."""
 
     fact: StoredFact
     entries: tuple[HistoryEntry, ...]
@@ -106,18 +106,18 @@ class EntityChange:
 class MemoryChange:
     """What the owner's word changes, or would change.
 
-    ``ingest_id`` takes it back with ``undo``; it is empty if nothing does.
+    Pass ``ingest_id`` to ``undo`` to take it back; it is empty if the change cannot be undone.
     """
 
     ingest_id: str
     facts: tuple[FactChange, ...]
     entities: tuple[EntityChange, ...]
     turns: int = 0
-    """how many turns leave memory"""
+    """how many turns are forgotten"""
     staying_turns: Mapping[str, str] = field(default_factory=dict)
-    """texts by id of the turns that say what is forgotten as a fact, which stay and still answer questions"""
+    """texts by id of the turns that still state a forgotten fact, which stay and still answer questions"""
     copies: int = 0
-    """how many turns of shared memories hold copies of forgotten facts, and stay"""
+    """how many turns of shared memories hold copies of forgotten facts, which stay"""
 
 
 GuardAction = Literal["keep", "hold", "drop"]
@@ -139,16 +139,16 @@ class GuardCandidate:
     app_name: str
     user_id: str
     subject: str = ""
-    """the name of whom or what it speaks of"""
+    """the name of the person or thing it is about"""
     speakers: tuple[tuple[str, ...], ...] = ()
-    """the people who speak in this user's turns, each by all names"""
+    """the people who speak in this user's turns, each with all their names"""
     pinned_texts: tuple[str, ...] = ()
     """the pinned facts that it would change"""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardVerdict:
-    """What is to become of a fact: it is kept, held until somebody reviews it, or dropped and only counted."""
+    """What to do with a fact: keep it, hold it until somebody reviews it, or drop it and only count it."""
 
     action: GuardAction
     rule: str = "guard"

@@ -23,8 +23,8 @@ from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, che
 class Filters:
     """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity.
 
-    ``metadata`` keeps those whose own metadata, or that of a turn they rest on, has each of these values; ``origins``
-    those that are the word of any of these.
+    ``metadata`` keeps memories whose own metadata, or that of a turn they rest on, has all of these values; ``origins``
+    keeps memories with one of these origins.
     """
 
     since: datetime | None = None
@@ -78,7 +78,7 @@ class IngestReport:
     embedded: int = 0
     unembedded: int = 0
     busy: int = 0
-    """turns that another process is reading, or was reading when it died; free when its lease ends"""
+    """turns that another process is reading, or was reading when it died; released when its lease ends"""
     extractor: str = ""
     judge: str = ""
     """model and prompt of the judge; empty if rules decided everything"""
@@ -138,7 +138,7 @@ class Recollection:
     score: float
     """0 to 1; the higher, the more likely it helps to answer"""
     at: datetime | None
-    """when it was said; since when it is so is ``valid_from``"""
+    """when it was said; ``valid_from`` says since when it is true"""
     author: str | None = None
     session_id: str | None = None
     source_event_ids: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class Recollection:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     valid_from_precision: Precision | None = None
-    """how exactly the date was said; None without a date"""
+    """how precisely the date was stated; None without a date"""
     valid_to_precision: Precision | None = None
     plan: str | None = None
     """for a plan: when it is due or when it was mentioned, and whether it lapsed"""
@@ -159,13 +159,13 @@ class Recollection:
     ending: Ending | None = None
     """how it ended, if it did"""
     superseded_by: tuple[str, ...] = ()
-    """texts of the current facts that replaced it, or replaced facts of the turn"""
+    """texts of the current facts that replaced it, or that replaced facts of the turn"""
     modality: Modality | None = None
     """whether a fact is asserted, negated, planned, hypothetical or reported; None for a turn"""
     manner: str | None = None
     """how the speaker meant words that are not plainly their own: pasted, quoted, joking or hypothetical"""
     writer: str | None = None
-    """who wrote such words, if the turn says so"""
+    """who wrote those words, if the turn says so"""
     origin: Origin | None = None
     """whose word it is; of a fact, the strongest of its sources"""
     question: str | None = None
@@ -182,7 +182,7 @@ class Recollection:
 
     @property
     def prompt_text(self) -> str:
-        """The line for a prompt: with the question that it answers, whose words it is, and when it was and is so."""
+        """The line for a prompt: with the question that it answers, whose words they are, and when they are true."""
         question = f"(asked: {self.question}) " if self.question else ""
         notes = [
             self._manner_text,
@@ -236,7 +236,7 @@ class StoredFact:
     holds: bool
     """whether it holds now, as far as the graph knows"""
     status: FactStatus
-    """``lapsed`` is a plan whose day is over, ``happened`` an event in the past, ``over`` what no longer holds"""
+    """``lapsed`` is a plan whose day is over, ``happened`` a past event, ``over`` a fact that no longer holds"""
     valid_from_precision: Precision | None = None
     valid_to_precision: Precision | None = None
     sources: tuple[Source, ...] = ()
@@ -307,20 +307,20 @@ class AppSummary:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """Whether the graph holds of a user what their words make of it, and what is still to be done for them."""
+    """Whether a user's graph follows from their words, and what is still to be done for the user."""
 
     app_name: str
     user_id: str
     facts: int
     differences: int
-    """nodes and edges that were not as they are derived"""
+    """nodes and edges that differed from their derivation"""
     is_mended: bool
     waiting: int
     """requests to remember that nobody has read yet"""
     unembedded: int
-    """memories and names that lack their vector; ``mend`` embeds them, and the next ingest the memories"""
+    """memories and names that lack a vector; ``mend`` embeds them, and the next ingest embeds the memories"""
     findings: tuple[Finding, ...] = ()
-    """which invariants were broken, how often, and whether that is mended"""
+    """which invariants were broken, how often, and whether they were mended"""
     unread: int = 0
     """turns that no model could read: they are found by their words, and ``reextract`` reads them again"""
 
@@ -334,8 +334,8 @@ class Checkup:
 class Receipt:
     """What was deleted: how many of each kind, the ids of turns and facts, and when. It holds no content.
 
-    ``stays`` counts what was not deleted, by kind: ``turns`` that say what was forgotten as a fact alone, ``copies`` of
-    forgotten facts in shared memories, and of a user ``sessions``, ``events``, ``artifacts`` and the tombstones.
+    ``stays`` counts what was not deleted, by kind: ``turns`` that still state a forgotten fact, ``copies`` of forgotten
+    facts in shared memories, and a forgotten user's ``sessions``, ``events``, ``artifacts`` and tombstones.
     """
 
     events: int = 0
@@ -353,7 +353,7 @@ PruneKind = Literal["sessions", "events", "memory", "revisions", "artifacts", "u
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """How much of each kind went, or would go, because it has expired."""
+    """How much expired data of each kind was deleted, or would be."""
 
     sessions: int = 0
     events: int = 0
@@ -364,7 +364,7 @@ class PruneReport:
     artifacts: int = 0
     """versions of artifacts"""
     user_state: int = 0
-    """users whose state went"""
+    """users whose state was deleted"""
 
     def __add__(self, other: PruneReport) -> PruneReport:
         return PruneReport(**{kind: count + getattr(other, kind) for kind, count in asdict(self).items()})
@@ -461,11 +461,11 @@ class ProfileForm:
     """A pydantic model that a user's facts fill."""
 
     instance: Any
-    """an instance of the schema; where no fact speaks a field has its default, and None if it has none"""
+    """an instance of the schema; a field without a matching fact has its default, or None if it has none"""
     evidence: Mapping[str, FieldEvidence] = field(default_factory=dict)
-    """of each filled field, by its name"""
+    """the evidence of each filled field, by its name"""
     missing: tuple[str, ...] = ()
-    """required fields of which no fact speaks; with any, the instance was not validated"""
+    """required fields without a matching fact; if there are any, the instance was not validated"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +475,7 @@ class Profile:
     items: tuple[ProfileItem, ...] = ()
     """section by section"""
     form: ProfileForm | None = None
-    """the schema that was asked for, filled"""
+    """the requested schema, filled in"""
 
     @property
     def sections(self) -> dict[Section, tuple[ProfileItem, ...]]:

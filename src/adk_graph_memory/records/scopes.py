@@ -17,16 +17,16 @@ OWNER_NAME = "user"
 
 
 class SharedMemory(str):
-    """Stands in place of a user's id for a memory that users share: a group's, or without a group the app's.
+    """Takes the place of a user's id for a memory that users share: a group's or, without a group, the app's.
 
-    Its text, ``:app:`` or ``:group:NAME``, is how commands and settings name it. No user can have such an id.
+    Commands and settings refer to it by its text, ``:app:`` or ``:group:NAME``. No user can have such an id.
     """
 
     __slots__ = ()
     _APP, _GROUP = ":app:", ":group:"
 
     def __new__(cls, group: str | None = None) -> Self:
-        """Raises :class:`errors.InvalidArgument` if the group is no text or an empty one."""
+        """Raises :class:`errors.InvalidArgument` if the group is not a string or is empty."""
         if group is not None and not (isinstance(group, str) and group.strip()):
             raise errors.InvalidArgument(reason=f"the group {group!r} is no name")
         return super().__new__(cls, cls._APP if group is None else f"{cls._GROUP}{group}")
@@ -43,7 +43,7 @@ class SharedMemory(str):
     def parse(cls, id: str) -> str:
         """Return the shared memory that an id names, or else the id, which is a user's.
 
-        For ids that an operator or the graph gives, never for a user's own: those could name themselves so.
+        For ids that come from an operator or the graph, never from a user, who could choose such a name.
         """
         if id == cls._APP:
             return cls()
@@ -51,16 +51,16 @@ class SharedMemory(str):
 
     @classmethod
     def is_reserved(cls, id: str) -> bool:
-        """Whether a text that is no shared memory looks like one."""
+        """Whether a text looks like a shared memory but is not one."""
         is_group = id.startswith(cls._GROUP) and bool(id.removeprefix(cls._GROUP).strip())
         return not isinstance(id, cls) and (id == cls._APP or is_group)
 
     @classmethod
     def check_user_id(cls, id: str | None) -> None:
-        """Refuse a text that looks like a shared memory where a user's id, or none, is expected.
+        """Refuse a text that looks like a shared memory where a user's id or None is expected.
 
         Raises:
-            errors.InvalidArgument: it looks like one, and is none.
+            errors.InvalidArgument: it looks like one but is not one.
         """
         if id is not None and cls.is_reserved(id):
             reason = f"{id!r} cannot be a user's id; for a memory that users share give SharedMemory(…)"

@@ -49,11 +49,12 @@ PROMOTED_SESSION = ":promoted:"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one author said at one time, an aware datetime with the offset of the place where it was said.
+    """What one author said at one time; ``at`` is aware and has the offset of the place where it was said.
 
     ``seq`` is the turn's position in its session; it orders turns of the same time. ``seq`` and ``session_id`` are
-    filled in when the turn is leased. Without an ``origin`` it is by the role. From ``expires_at`` on, nobody finds the
-    turn, nor what rests on it alone; from ``revisions_expire_at`` on, nobody sees what the facts were that it changed.
+    filled in when the turn is leased. The default ``origin`` follows from the role. After ``expires_at``, nobody finds
+    the turn or anything that rests on it alone; after ``revisions_expire_at``, nobody sees what the facts that it
+    changed were before.
     """
 
     id: str
@@ -93,8 +94,8 @@ class Turn:
 class Statement:
     """A text to remember that nobody said in a session.
 
-    If a statement of this id is known, its metadata is merged, or replaced if ``replaces_metadata`` is set. Without an
-    ``origin`` it is the user's if the author is ``user``, and else imported.
+    If a statement with this id is known, its metadata is merged, or replaced if ``replaces_metadata`` is set. The
+    default ``origin`` is ``user`` if the author is ``user``, and ``import`` otherwise.
     """
 
     text: str

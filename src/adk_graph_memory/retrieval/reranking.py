@@ -40,7 +40,7 @@ class Reranker(Protocol):
 
 
 class CrossEncoderReranker:
-    """A cross-encoder of sentence-transformers.
+    """A reranker that uses a cross-encoder of sentence-transformers.
 
     Args:
         model: its name or path, as ``sentence_transformers.CrossEncoder`` takes it; loaded at the first question.

@@ -31,13 +31,13 @@ class Weights:
     entity: float = 0.5
     """for a fact: about an entity that the question names (0.0 / 0.0; rules extract no such facts)"""
     brief: float = 2.0
-    """how much better a turn has to be than a fact that says it in fewer words, to keep its rank: half of this if the
-    fact has half as many words (0.0 / 0.0; within 1,024 tokens +2.1)"""
+    """how much better a turn has to be than a fact that says the same in fewer words, to keep its rank: half of this if
+    the fact has half as many words (0.0 / 0.0; within 1,024 tokens +2.1)"""
     author: float = 2.5
     """said by the person the question asks about (+2.3 / +3.4)"""
     agent: float = -1.0
-    """said by an agent rather than by the people it serves; does not apply to a question about somebody else, of whom
-    either may speak (0.0 / 0.0, for no agent speaks there; in chats +1.7 / +1.9)"""
+    """said by an agent rather than by the people it serves; does not apply to a question about somebody else, whom
+    either may speak about (0.0 / 0.0, for no agent speaks there; in chats +1.7 / +1.9)"""
     answer: float = 0.45
     """share of a question's score for the turn after it: an answer need not share a word with its question
     (+1.2 / +3.2)"""
@@ -50,19 +50,19 @@ class Weights:
     question: float = -0.5
     """a short turn that ends with a question says little (+0.5 / +0.3)"""
     recent: float = 2.0
-    """the latest of a few that fit equally well, if the question asks what is so now (+0.2 / −0.8; in the benchmark of
-    changes, 13 in a hundred answers more rank before what they replaced)"""
+    """the latest of a few that fit equally well, if the question asks what is true now (+0.2 / −0.8; in the benchmark
+    of changes, 13 more answers in a hundred rank before what they replaced)"""
     ending: float = -2.0
     """words that no longer hold, unless the question is about the past (0.0 / 0.0; for changes)"""
     others: float = -3.0
-    """a short turn about somebody else's, if the question asks about one's own ("my sister's wedding"; for changes)"""
+    """a short turn about somebody else's, if the question is about one's own ("my sister's wedding"; for changes)"""
     successor: float = 0.6
     """share of its own score that the successor of an ended fact gets on top of that fact's (0.0 / 0.0; for changes)"""
     manner: float = -1.5
     """words not plainly the speaker's own: pasted, quoted, joking, hypothetical (0.0 / 0.0; none there)"""
 
     def scale_vectors(self, share: float) -> Weights:
-        """Return weights where vectors count only this share of theirs, and words accordingly more."""
+        """Return weights in which vectors count only this share, and words correspondingly more."""
         if share == 1.0:
             return self
         text = self.text * (share + (1.0 - share) * TEXT_ONLY_FACTOR)

@@ -71,7 +71,7 @@ _ENVIRONMENT = SettingsConfigDict(
 
 
 class Limits(BaseSettings):
-    """How much a process does at a time, and how long it waits; every field is also an environment variable.
+    """How much a process does at once, and how long it waits; every field is also an environment variable.
 
     ``Settings(limits=Limits(pool_size=10))`` leaves the other limits to the environment.
     """
@@ -80,37 +80,39 @@ class Limits(BaseSettings):
 
     pool_size: int = Field(default=50, ge=1, description="the maximum number of connections of a driver")
     database_timeout: float = Field(
-        default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
+        default=15.0, gt=0, description="seconds without an answer from Neo4j after which an operation gives up"
     )
     first_search_wait: float = Field(
         default=1.0,
         ge=0,
-        description="seconds, from when a service is made, that an agent's first search waits for the embedder, and a "
-        "search for a server that has just started; then full text answers",
+        description="seconds, counted from when a service is created, that an agent's first search waits for the "
+        "embedder, and a search waits for a server that has just started; after that, full text answers",
     )
     embed_timeout: float = Field(
-        default=10.0, gt=0, description="seconds a search waits for its embedding; then full text answers"
+        default=10.0, gt=0, description="seconds a search waits for its embedding; after that, full text answers"
     )
     embed_concurrency: int = Field(
         default=8,
         ge=1,
-        description="calls of the embedder at a time; a model on this machine, or one that takes any number of texts, "
-        "gets one",
+        description="concurrent calls of the embedder; a model on this machine, or one that takes any number of texts, "
+        "gets one at a time",
     )
     rerank_timeout: float = Field(
-        default=1.0, gt=0, description="seconds a search waits for a reranker; then its own order stands"
+        default=1.0, gt=0, description="seconds a search waits for a reranker; after that, it keeps its own order"
     )
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
     model_retries: int = Field(
         default=2, ge=0, description="retries of a call after a transient error: 429, 5xx, a lost connection"
     )
     model_concurrency: int = Field(
-        default=4, ge=1, description="calls of the model at a time, over all users of a process"
+        default=4, ge=1, description="concurrent calls of the model, over all users of a process"
     )
     window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one model call reads")
-    lease: float = Field(default=600.0, gt=0, description="seconds until another worker takes over a claimed ingest")
+    lease: float = Field(
+        default=600.0, gt=0, description="seconds after which another worker may take over a claimed ingest"
+    )
     artifact_inline_limit: int = Field(
-        default=65_536, ge=0, description="bytes of an artifact up to which it lies in the graph"
+        default=65_536, ge=0, description="the largest artifact, in bytes, that is stored in the graph"
     )
 
 
@@ -120,7 +122,9 @@ class Settings(BaseSettings):
     model_config = _ENVIRONMENT | SettingsConfigDict(extra="ignore")
 
     uri: str | None = Field(
-        default=None, validation_alias="NEO4J_URI", description="Neo4j's address; by default the server of `up`"
+        default=None,
+        validation_alias="NEO4J_URI",
+        description="Neo4j's address; by default the server that `up` started",
     )
     username: str = Field(default="neo4j", validation_alias="NEO4J_USERNAME", description="the database user")
     password: SecretStr = Field(
@@ -136,60 +140,60 @@ class Settings(BaseSettings):
     label_prefix: str = Field(
         default="",
         pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$",
-        description="goes before every label, for a database that you share; index and constraint names end with it",
+        description="a prefix for every label, for a shared database; index and constraint names end with it",
     )
     shared_database: bool = Field(
-        default=False, description="accept a database where other nodes already carry our labels"
+        default=False, description="accept a database in which other nodes already have our labels"
     )
     analyzers: tuple[AnalyzerName, ...] = Field(
         default=("english", "cjk"),
         min_length=1,
         max_length=6,
-        description="Neo4j's full-text analyzers, an index each; a question is searched by its language's own "
-        "(`russian`, `german` …), or else by the first",
+        description="Neo4j's full-text analyzers, each with its own index; a question is searched with the analyzer of "
+        "its language (`russian`, `german` …), or else with the first",
     )
 
     timezone: ZoneInfo = Field(
-        default=ZoneInfo("UTC"), description="the time zone of users whose own is not known; an IANA name"
+        default=ZoneInfo("UTC"), description="the time zone of users whose own is unknown; an IANA name"
     )
 
-    model: str | None = Field(default=None, description="what reads facts: a model's name, or `rules`, the default")
+    model: str | None = Field(default=None, description="what extracts facts: a model's name, or `rules`, the default")
     embedder: str | None = Field(
         default=None,
         description="name or path of a sentence-transformers model (default: all-MiniLM-L6-v2) or of its ONNX export, "
-        "or both, so that copies in different folders are one model (`all-MiniLM-L6-v2=/models/minilm`); the name of a "
-        "Gemini model such as `gemini-embedding-001`; `none` searches by full text alone",
+        "or both, so that copies in different folders count as one model (`all-MiniLM-L6-v2=/models/minilm`); the name "
+        "of a Gemini model such as `gemini-embedding-001`; `none` searches by full text alone",
     )
     redact: Literal["secrets"] | None = Field(
-        default=None, description="`secrets` removes keys, tokens, passwords and card numbers from what is remembered"
+        default=None, description="`secrets` removes keys, tokens, passwords and card numbers from remembered text"
     )
     guard: Literal["rules"] | None = Field(
         default=None, description="`rules` holds suspicious facts for review; see [the guard](security.md#the-guard)"
     )
     embed_dimensions: int | None = Field(
-        default=None, ge=1, description="numbers per vector of a Gemini model that is chosen by name; 768 by default"
+        default=None, ge=1, description="vector dimension of a Gemini model chosen by name; 768 by default"
     )
     token_projection: str | None = Field(
         default=None,
-        description="path of what `pipelines/fit_projection.py` fitted to a local model and your texts; by default the "
-        "package's own",
+        description="path of the projection that `pipelines/fit_projection.py` fitted to a local model and your texts; "
+        "by default the package's own",
     )
     prices: tuple[tuple[str, float, float, float], ...] = Field(
         default=(),
-        description="`[model, in, out, cached]` each: prices per million tokens, for `adk-graph-memory stats`",
+        description="prices per million tokens as `[model, in, out, cached]`, for `adk-graph-memory stats`",
     )
     functional_predicates: tuple[str, ...] = Field(
-        default=(), description="predicates of which a subject has one value at a time, so that a new one ends the old"
+        default=(), description="single-valued predicates: a new value for a subject ends the old one"
     )
     topics: tuple[str, ...] = Field(
-        default=(), description="labels of Memory Bank's managed topics; facts of no other topic are kept"
+        default=(), description="labels of Memory Bank's managed topics; only facts on these topics are kept"
     )
-    entity_types: tuple[str, ...] = Field(default=(), description="the entity types there are; any if empty")
+    entity_types: tuple[str, ...] = Field(default=(), description="the allowed entity types; any if empty")
     keep_unverified: bool = Field(
         default=False,
         description="keep facts whose quote is not in the turns they name, marked `verified: false`; they end nothing",
     )
-    predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; any if empty")
+    predicates: tuple[str, ...] = Field(default=(), description="the allowed predicates of facts; any if empty")
 
     artifact_store: str | None = Field(
         default=None,
@@ -198,17 +202,21 @@ class Settings(BaseSettings):
     )
     former_artifact_stores: tuple[str, ...] = Field(
         default=(),
-        description="earlier values of that setting; an import may name versions that lie there",
+        description="earlier values of `ADK_GRAPH_MEMORY_ARTIFACT_STORE`; imported versions may refer to them",
     )
 
-    memory_max_results: int = Field(default=50, ge=1, description="the maximum number of memories of a search")
-    token_budget: int = Field(default=1_024, ge=1, description="the maximum number of tokens of a search's texts")
+    memory_max_results: int = Field(
+        default=50, ge=1, description="the maximum number of memories that a search returns"
+    )
+    token_budget: int = Field(
+        default=1_024, ge=1, description="the maximum number of tokens of text that a search returns"
+    )
     min_score: float = Field(
         default=0.0,
         ge=0,
         le=1,
-        description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
-        "some of what does",
+        description="a search leaves out memories with a lower score; about 0.28 leaves out most memories that answer "
+        "nothing, and some that answer the question",
     )
     shared: tuple[SharedName, ...] = Field(
         default=(), description="shared memories that every user's searches read too: `:app:`, `:group:NAME`"
@@ -217,8 +225,8 @@ class Settings(BaseSettings):
     session_ttl: Period = Field(default=None, description="how long a session is kept after its last activity")
     event_ttl: Period = Field(default=None, description="how long an event is kept in its session")
     memory_ttl: Period = Field(default=None, description="how long a memory is kept after it was last said")
-    revision_ttl: Period = Field(default=None, description="how long it is kept what a fact was before")
-    artifact_ttl: Period = Field(default=None, description="how long a version of an artifact is kept")
+    revision_ttl: Period = Field(default=None, description="how long a fact's revisions are kept")
+    artifact_ttl: Period = Field(default=None, description="how long an artifact version is kept")
     user_state_ttl: Period = Field(default=None, description="how long a user's state is kept after its last change")
 
     ray_address: str = Field(

@@ -20,14 +20,14 @@ from adk_graph_memory.cli.reread_commands import EmbedderOption, resolve_embedde
 @command(EXAMPLE_PANEL)
 def demo(
     data: Annotated[Path | None, typer.Option(help="A conversation in the demo's own JSON form.")] = None,
-    questions: Annotated[int | None, typer.Option(min=0, help="How many of its questions to ask.")] = None,
+    questions: Annotated[int | None, typer.Option(min=0, help="The number of its questions to ask.")] = None,
     model: Annotated[str | None, typer.Option(help="What extracts facts: a model's name, or rules.")] = None,
     embedder: EmbedderOption = None,
 ) -> Output | None:
-    """Run the main job on a real conversation: sessions, memory, questions.
+    """Run a whole conversation: store its sessions, remember them, and ask questions.
 
-    Gemini extracts the facts if GOOGLE_API_KEY is set. Otherwise replies that a language model once gave to these
-    prompts stand in for the demo's own conversation, and rules for any other. As JSON only the result is printed.
+    Gemini extracts the facts if GOOGLE_API_KEY is set. Otherwise, the demo's own conversation uses a language model's
+    recorded replies to these prompts, and any other uses rules. With --json, only the result is printed.
     """
     screen = SafeConsole(highlight=False, quiet=wants_json.get())
     conversation = conversations.load_conversation(data)
@@ -39,11 +39,11 @@ def demo(
     reader = recorded_replies.choose_model(
         model or settings.model, has_key=environment.is_variable_set("GOOGLE_API_KEY"), is_own=data is None
     )
-    model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
+    model_name = reader if isinstance(reader, str) else "a language model's recorded replies"
     screen.print(
         f"Neo4j at {escape(configuration.hide_credentials(settings.uri or ''))}"
         f"{' (it stays up until `adk-graph-memory down`)' if is_local else ''}, "
-        f"facts read by [bold]{escape(model_name)}[/]\n"
+        f"facts extracted by [bold]{escape(model_name)}[/]\n"
     )
 
     async def play() -> playback.DemoResult:

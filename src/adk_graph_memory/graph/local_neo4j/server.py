@@ -328,20 +328,20 @@ class LocalNeo4j:
     """A real Neo4j Community server, run from its jars, for tests and notebooks.
 
     Use it as ``async with LocalNeo4j() as server``, or call :meth:`start` and :meth:`close`, which block. After
-    :meth:`stop` or :meth:`kill` another :meth:`start` reuses the port, password and data. On Linux the server ends with
-    the process that started it, however that ends.
+    :meth:`stop` or :meth:`kill`, another :meth:`start` reuses the port, password and data. On Linux, the server ends
+    with the process that started it, however that process ends.
 
     Args:
-        home: The folder for its store; if None a temporary one, removed by :meth:`close`.
-        port: The Bolt port on 127.0.0.1; if None a free one.
+        home: The folder for its store; if None, a temporary folder that :meth:`close` removes.
+        port: The Bolt port on 127.0.0.1; if None, a free one.
         version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
         heap: The size of the JVM's heap, in the JVM's notation: "512m".
-        page_cache: The size of Neo4j's page cache, in Neo4j's notation; best as large as the store.
+        page_cache: The size of Neo4j's page cache, in Neo4j's notation; ideally as large as the store.
         conf: Further settings for neo4j.conf; they override the defaults.
-        jvm_flags: Further flags of the JVM. By default it compiles as little as a server that lives for minutes needs:
-            two thirds of the CPU time to start and to plan first statements, more for heavy ones. ``()`` for a server
-            that lives longer, or is measured.
-        progress: Called with the fetched and the total bytes while jars are fetched.
+        jvm_flags: Further flags for the JVM. By default, it compiles only what a server that lives for minutes needs:
+            starting and planning the first statements take two thirds of the CPU time, heavy statements take more. Use
+            ``()`` for a server that lives longer or is benchmarked.
+        progress: Called with the fetched and total bytes while jars are fetched.
 
     Attributes:
         uri: The address, ``bolt://127.0.0.1:PORT``.

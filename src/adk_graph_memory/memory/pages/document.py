@@ -40,12 +40,12 @@ _SCRIPT_END = re.compile(r"</(?=script)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
-    """What memory holds of a user, as one HTML document; a notebook shows it in a frame."""
+    """A user's memory as one HTML document; a notebook shows it in a frame."""
 
     html: str
 
     def save(self, path: str | Path) -> Path:
-        """Write the document to a file, which opens in any browser; only its owner may read it.
+        """Write the document to a file that opens in any browser; only the file's owner can read it.
 
         Raises:
             errors.InvalidArgument: the file cannot be written.
@@ -121,7 +121,7 @@ Progress = Callable[[int, int], None]
 
 
 class Showing(Profiles, Listings):
-    """What shows a memory; :class:`adk_graph_memory.GraphMemory` does."""
+    """Shows memories; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
 
@@ -148,22 +148,23 @@ class Showing(Profiles, Listings):
         limit: int | None = 100,
         progress: Progress | None = None,
     ) -> MemoryView:
-        """Show what memory holds of a user, as the inspector does, in a document that needs neither server nor network.
+        """Show a user's memory as the inspector does, in a document that needs neither server nor network.
 
-        A notebook shows the result; ``save`` writes it to a file. It holds no vectors, and nothing of another user. A
-        part of memory holds the chosen facts, the turns around their words and what they replaced, and no profile.
+        A notebook shows the result; ``save`` writes it to a file. It holds no vectors, and nothing about other users.
+        If you choose only a part, it holds those facts, the turns around their words and what they replaced, but no
+        profile.
 
         Args:
             app_name, user_id: whose memory it is.
-            question: show first which memories answer it, and why.
+            question: first show which memories answer it, and why.
             about: only facts about the person or thing with this name, alias or key.
             limit: the maximum number of facts, the newest first; None for all.
-            progress: is told how many pages are rendered.
+            progress: called with the number of rendered pages and the total.
 
         Raises:
             errors.ExtraMissing: Jinja2 is not installed (the extra ``inspect``).
-            errors.NotFound: this user's memory knows nobody and nothing of the name ``about``.
-            errors.InvalidArgument: the question or the name is no text, or the limit no number.
+            errors.NotFound: this user has no entity with the name ``about``.
+            errors.InvalidArgument: the question or the name is not a string, or the limit is not a number.
             errors.DatabaseError: the graph could not be read.
         """
         _check_options(question, about, limit)

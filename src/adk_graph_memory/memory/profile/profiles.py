@@ -23,7 +23,7 @@ PROFILE_TOKENS = 400
 
 
 class Profiles:
-    """Profiles of users; :class:`adk_graph_memory.GraphMemory` has them."""
+    """Profiles of users; a base class of :class:`adk_graph_memory.GraphMemory`."""
 
     connection: Connection
 
@@ -38,16 +38,16 @@ class Profiles:
     ) -> Profile:
         """Return what is always worth knowing about a user: who they are, home, work, people, preferences and wishes.
 
-        A profile is a view over the facts that hold now: it stores nothing and asks no model. It takes two statements.
+        A profile is a view over the facts that hold now: it stores nothing and calls no model. It takes two statements.
 
         Args:
             app_name, user_id: whose profile it is.
-            schema: a pydantic model that the facts fill, as ``form``: a field is facts by its name, its aliases and
-                its description. A field of which no fact speaks keeps its default.
+            schema: a pydantic model that the facts fill in, returned as ``form``: facts are matched to a field by its
+                name, its aliases and its description. A field without a matching fact keeps its default.
             token_budget: the maximum number of tokens of the profile's text.
 
         Raises:
-            errors.InvalidArgument: the schema is no pydantic model, or the budget is no number.
+            errors.InvalidArgument: the schema is not a pydantic model, or the budget is not a number.
             errors.DatabaseError: the graph could not be read.
         """
         schemas = [] if schema is None else [schema]

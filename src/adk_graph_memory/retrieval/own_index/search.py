@@ -123,7 +123,7 @@ class IndexSettings(BaseSettings):
         default=None,
         min_length=1,
         validation_alias="NEO4J_INDEX_NAME",
-        description="the index to search, of whichever type; goes before the two names below",
+        description="the index to search, of either type; takes precedence over the two names below",
     )
     vector_index_name: str = Field(
         default="chunkEmbeddings",
@@ -243,30 +243,30 @@ class _FilteredRetriever(VectorCypherRetriever):
 
 
 class IndexRetrieval(Closeable):
-    """Retrieval over an index that you have: vector, full-text, or both, with a traversal of your own.
+    """Retrieval over an index you already have: vector, full-text, or both, with your own traversal.
 
     It needs no memory and no schema, and only reads. It connects and checks the indexes at the first search.
 
     Args:
-        uri: Neo4j's address; by default NEO4J_URI, or the database of ``adk-graph-memory up``.
+        uri: Neo4j's address; by default NEO4J_URI, or the server that ``adk-graph-memory up`` started.
         index_name: the index to search; by default NEO4J_INDEX_NAME, or else NEO4J_VECTOR_INDEX_NAME
-            (``chunkEmbeddings``) or NEO4J_FULLTEXT_INDEX_NAME (``search_chunks``), as the type has it.
+            (``chunkEmbeddings``) or NEO4J_FULLTEXT_INDEX_NAME (``search_chunks``), depending on the type.
         index_type: ``vector``, ``fulltext``, or ``hybrid`` for both.
         fulltext_index_name: the full-text index of a hybrid search; by default NEO4J_FULLTEXT_INDEX_NAME.
-        embedder: what the vectors were made by, for ``vector`` and ``hybrid``: a neo4j-graphrag ``Embedder``, a
+        embedder: the one that made the vectors, for ``vector`` and ``hybrid``: a neo4j-graphrag ``Embedder``, a
             function from text to numbers, or a model's name.
-        retrieval_query: Cypher that continues from ``node`` and ``score``; its columns ``text``, ``score`` and all
-            others become the hit.
+        retrieval_query: Cypher that continues from ``node`` and ``score``; its columns (``text``, ``score`` and any
+            others) become the hit.
         query_params: parameters of the ``retrieval_query``.
         filters: conditions on the nodes' properties, as neo4j-graphrag takes them; not for ``hybrid``.
-        top_k: the maximum number of hits that the index gives; the ``retrieval_query`` may make more or fewer rows.
+        top_k: the maximum number of hits from the index; the ``retrieval_query`` may return more or fewer rows.
         filter_stop_words: whether full text leaves out stop words; it does by default.
         language: the stop words' ISO 639-1 language.
         auth: user name and password, or any ``neo4j.Auth``; by default NEO4J_USERNAME and NEO4J_PASSWORD.
         database: the database's name; by default NEO4J_DATABASE or ``neo4j``.
-        driver: a driver of yours, sync or async; it is used as it is and never closed here.
+        driver: your own driver, sync or async; it is used as it is and never closed here.
         settings: used instead of the environment.
-        timeout: seconds without an answer until a search gives up.
+        timeout: seconds without an answer after which a search gives up.
 
     Raises:
         errors.InvalidArgument: the arguments do not fit together.
@@ -372,7 +372,7 @@ class IndexRetrieval(Closeable):
         """Connect, and check the indexes, the embedder and the ``retrieval_query`` now instead of at the first search.
 
         Raises:
-            errors.ConfigurationError: an index is missing or of another kind; the message lists the indexes there are.
+            errors.ConfigurationError: an index is missing or of another kind; the message lists the existing indexes.
             errors.InvalidArgument: the ``retrieval_query`` is not valid, or writes.
             errors.DatabaseError: the database cannot be read.
         """
@@ -385,9 +385,9 @@ class IndexRetrieval(Closeable):
         """Return what the index finds, best first, as the index or the ``retrieval_query`` orders it.
 
         Args:
-            query: a question, or some words; without any word nothing is found.
-            top_k: goes before the constructor's.
-            query_params: further parameters of the ``retrieval_query``, which go before the constructor's.
+            query: a question, or any words; without a word, nothing is found.
+            top_k: overrides the constructor's.
+            query_params: further parameters of the ``retrieval_query``, which override the constructor's.
 
         Raises:
             errors.ConfigurationError, errors.DatabaseError: as :meth:`prepare`.

@@ -47,19 +47,19 @@ logger = logging.getLogger(__name__)
 def inspector(
     memory: GraphMemory, identify: Identify[Request], *, write: bool = False, secret: bytes | None = None
 ) -> FastAPI:
-    """Make a web application that shows a user what memory holds of them; mount it beside your own.
+    """Make a web application that shows users what is remembered about them; mount it in your own.
 
     Args:
         memory: the memory; it is not closed here.
-        identify: tells from a request the app name and the user id whose memory it may see, or None if it may see
-            nobody's. Your application has to have made sure that the request is that user's.
+        identify: returns the app name and the user id whose memory a request may see, or None if it may see nobody's.
+            Your application must already have authenticated the user.
         write: whether the user may correct, pin, merge, split, undo and forget.
         secret: signs the tokens of pages that change memory; several processes that serve one application need the
             same one. A new one by default.
 
     Raises:
         errors.ExtraMissing: Jinja2 is not installed.
-        errors.InvalidArgument: ``identify`` is no function, or the secret is not made of bytes.
+        errors.InvalidArgument: ``identify`` is not a function, or the secret is not bytes.
 
     Example:
         app.mount("/memory", inspector(memory, lambda request: ("home", request.state.user)))

@@ -152,15 +152,15 @@ def make_mcp_server(
 
     Args:
         memory: the memory; it is not closed here.
-        identify: tells from a request whose memory it may use: the app name and the user's id, or None. On stdio
-            there is no request. Never an argument that a model fills in.
-        speaks_for_user: whether what the caller asks to remember is the user's own word, because a person types it.
-            By default it is an agent's, which never outranks what a person said.
-        allow_write: whether the caller may propose to correct and to forget. Nothing changes until the owner accepts.
+        identify: returns whose memory a request may use: the app name and the user's id, or None. On stdio, there is no
+            request. Never base this on an argument that a model fills in.
+        speaks_for_user: whether statements to remember are the user's own word, because a person types them. By
+            default, they are an agent's, which never outranks what a person said.
+        allow_write: whether the caller may propose corrections and deletions. Nothing changes until the owner accepts.
 
     Raises:
         errors.ExtraMissing: the MCP SDK is not installed.
-        errors.InvalidArgument: ``identify`` is no function.
+        errors.InvalidArgument: ``identify`` is not a function.
 
     Example:
         server = make_mcp_server(memory, lambda request: ("home", "ana"))
