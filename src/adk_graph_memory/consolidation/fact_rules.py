@@ -228,6 +228,8 @@ def select_wording(wordings: Iterable[Proposition], refinements: Collection[tupl
     ordered = sorted(wordings, key=lambda wording: (wording.at, wording.text))
     vague_texts = {vague for _, vague in refinements}
     candidates = [wording for wording in ordered if wording.text not in vague_texts] or ordered
+    if len(candidates) == 1:
+        return candidates[0]
     words = [set(wording.comparison_text.split()) for wording in candidates]
     return next(
         wording for wording, mine in zip(candidates, words, strict=True) if not any(mine < theirs for theirs in words)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from adk_graph_memory.language.dates import Precision
 from adk_graph_memory.language.spelling import is_same_word, normalize_words
-from adk_graph_memory.language.text import digest, fold_text, has_wide_character
+from adk_graph_memory.language.text import cache_short, digest, fold_text, has_wide_character
 from adk_graph_memory.records.turns import OWNER_SESSION, Origin, Role, Turn
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
@@ -62,12 +62,17 @@ class Source:
     @property
     def quote_key(self) -> str:
         """A digest of the quote that ignores case and white space."""
-        return digest(fold_text(self.quote))
+        return _digest_quote(self.quote)
 
     @property
     def key(self) -> tuple[str, str]:
         """Turn id and quote key."""
         return self.turn_id, self.quote_key
+
+
+@cache_short
+def _digest_quote(quote: str) -> str:
+    return digest(fold_text(quote))
 
 
 UNKNOWN_TYPE = "thing"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Literal
 
 from adk_graph_memory.language.dates import Precision, compute_date_end, format_english_date, make_date_key
 from adk_graph_memory.language.quantities import NormalText, normalize_quantities
-from adk_graph_memory.language.text import digest, fold_text
+from adk_graph_memory.language.text import cache_short, digest, fold_text
 from adk_graph_memory.records.extractions import Modality, Remark, Source
 from adk_graph_memory.records.turns import Origin, check_timezone_aware, find_strongest_origin
 
@@ -33,8 +32,10 @@ _IDENTIFYING = frozenset(
 """Words of predicates whose value is a number or an address, whatever is said around it."""
 
 
-_normalize_text = lru_cache(maxsize=16_384)(normalize_quantities)
-"""Cached, because a replay compares the same texts again and again."""
+@cache_short
+def _normalize_text(text: str) -> NormalText:
+    """Fold a text without its final punctuation, and bring its quantities into one form."""
+    return normalize_quantities(fold_text(text).rstrip(".!。！ "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Proposition:
     @property
     def normal_text(self) -> NormalText:
         """The text folded for comparison, without its final punctuation and with its quantities in normal form."""
-        return _normalize_text(fold_text(self.text).rstrip(".!。！ "))
+        return _normalize_text(self.text)
 
     @property
     def comparison_text(self) -> str:
