@@ -108,13 +108,11 @@ class ReconciledClaims:
         """pairs of a claim and one that it rests on, by the extraction and the decisions"""
         claim_ids = {fact.id: id for id, group in self.claim_groups.items() for fact in group.facts}
         dependencies = self.dependencies | _remap_pairs(comparison.candidates.dependencies, claim_ids)
-        self.periods: dict[str, list[Period]] = make_periods(
-            map(self.make_claim, self.claim_groups), exclusions_by_pair, dependencies
-        )
-
-    def make_claim(self, id: str) -> Claim:
-        """Return the claim in the wording that stands for its group."""
-        return self.claim_groups[id].make_claim(self.refinements[id])
+        self.claims: dict[str, Claim] = {
+            id: group.make_claim(self.refinements[id]) for id, group in self.claim_groups.items()
+        }
+        """each group as one claim, in the wording that stands for it"""
+        self.periods: dict[str, list[Period]] = make_periods(self.claims.values(), exclusions_by_pair, dependencies)
 
     def get_end_reason(self, ended_id: str, by: str) -> str:
         """Return the model's reason for letting claim ``by`` end claim ``ended_id``; empty if a rule ended it."""

@@ -87,7 +87,7 @@ def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period]) -> list[str]:
 
 def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposition:
     """Return the claim in its standing wording, dated to the first source of the period."""
-    proposition = claims.make_claim(period.claim_id).proposition
+    proposition = claims.claims[period.claim_id].proposition
     return replace(proposition, at=min(source.at for source in period.sources))
 
 
@@ -150,8 +150,10 @@ def _plan_revisions(
         texts = {wording.comparison_text for wording in wordings}
         vague_texts = {vague for _, vague in claims.refinements[claim_id]}
         for other in group.wordings:
+            if other.comparison_text in texts:
+                continue
             is_contained = other.signature == proposition.signature and fact_rules.is_wording_contained(other, wordings)
-            if other.comparison_text not in texts and not is_contained:
+            if not is_contained:
                 op: FactOperation = "REFINE" if other.text in vague_texts else "REINFORCE"
                 yield _make_revision(fact_id, other, op, period.standing, reason, new)
     before, after = known_fact.standing if known_fact else None, _decide_standing(period, known_fact)
