@@ -731,21 +731,8 @@ READS_NEED = (
     "anyascii, neo4j, opentelemetry.metrics, platformdirs, pydantic_settings, stop_words, tenacity, typer.rich_utils"
 )
 """What a look at memory may import."""
-OF_READS = {
-    "calls",
-    "cli",
-    "closing",
-    "environment",
-    "errors",
-    "graph",
-    "language",
-    "lazy_names",
-    "records",
-    "settings",
-    "telemetry",
-}
-OF_LISTS = OF_READS | {"listings"}
-OF_HISTORIES = OF_READS | {"consolidation", "erasure", "histories", "memory_changes", "rewriting"}
+OF_LISTS = {"cli", "errors", "graph", "language", "memory", "records", "runtime"}
+OF_HISTORIES = OF_LISTS | {"consolidation"}
 """What of this package it may load: nothing that embeds, asks a model or searches, and none of ADK's services."""
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "graph_listings",
     "graph_reembed",
     "graph_sessions",
+    "histories",
     "importer",
     "ingest_queue",
     "inspector",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.graph import sessions as graph_sessions
     from adk_graph_memory.graph import speakers as speakers
     from adk_graph_memory.graph.local_neo4j import persistent as persistent
+    from adk_graph_memory.memory import histories as histories
     from adk_graph_memory.memory import listings as listings
     from adk_graph_memory.memory import reextraction as reextraction
     from adk_graph_memory.memory.jobs import batches as batches
@@ -96,6 +98,7 @@ else:
     ingest_queue = LazyModule("adk_graph_memory.graph.ingest_queue")
     inspector = LazyModule("adk_graph_memory.servers.inspector")
     listings = LazyModule("adk_graph_memory.memory.listings")
+    histories = LazyModule("adk_graph_memory.memory.histories")
     mcp_server = LazyModule("adk_graph_memory.servers.mcp")
     persistent = LazyModule("adk_graph_memory.graph.local_neo4j.persistent")
     playback = LazyModule("adk_graph_memory.cli.demo.playback")

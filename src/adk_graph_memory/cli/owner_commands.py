@@ -23,7 +23,7 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
-from adk_graph_memory.cli.lazy_modules import connections, erasing, listings
+from adk_graph_memory.cli.lazy_modules import connections, erasing, histories
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
 from adk_graph_memory.language.text import format_count, join_lines
@@ -287,7 +287,7 @@ async def history(
     """Show why a fact is remembered: every quote that supports it, and every decision about it."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
-        known = await listings.Histories(connection).history(id, app_name=app_name, user_id=user_id)
+        known = await histories.Histories(connection).history(id, app_name=app_name, user_id=user_id)
     return Output(
         known, Group(join_lines(f"{known.fact.text} ({known.fact.state})"), "", _make_history_grid(known.entries))
     )
@@ -304,7 +304,7 @@ async def entity(
     """Show who or what an entity is, where its names come from, and the facts that hold."""
     announce("Waiting for Neo4j")
     async with connections.Connection() as connection:
-        known = await listings.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
+        known = await histories.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
     described = [known.entity.type, *([known.entity.about] if known.entity.about else [])]
     aliases = f"also {', '.join(known.entity.other_names)}" if known.entity.other_names else ""
     facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]

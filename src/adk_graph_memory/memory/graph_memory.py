@@ -20,8 +20,8 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.speakers import SpeakerCache
 from adk_graph_memory.memory.export import Exporting
 from adk_graph_memory.memory.guard import Guard, GuardOption, choose_guard
+from adk_graph_memory.memory.histories import Histories, Undoing
 from adk_graph_memory.memory.ingestion import Ingestion
-from adk_graph_memory.memory.listings import Histories, Undoing
 from adk_graph_memory.memory.maintenance import Checkups, Pruning
 from adk_graph_memory.memory.owner import Proposals, Reviews
 from adk_graph_memory.memory.pages.document import Showing
