@@ -248,6 +248,8 @@ class _Replay:
         self._name_rulings: list[OwnerRuling] = []
         self._ids_by_place: dict[object, set[str]] = defaultdict(set)
         """signature, (subject, predicate), source key or entity key → ids of facts"""
+        self._places: dict[str, tuple[object, ...]] = {}
+        """a fact's id → where it is looked up"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)
 
     def make_memory(self) -> DerivedMemory:
@@ -320,8 +322,9 @@ class _Replay:
         facts = [self._facts[id].known for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
         entities = self._ledger.select_known_entities(extraction, keys)
-        links = tuple(link.link for pair, link in self._links.items() if ids.issuperset(pair))
-        dependencies = tuple(sorted(pair for pair in self._dependencies if ids.issuperset(pair)))
+        pairs = sorted((id, other) for id in ids for other in self._neighbours.get(id, ()))  # all of them lie in ids
+        links = tuple(self._links[pair].link for pair in pairs if pair in self._links)
+        dependencies = tuple(pair for pair in pairs if pair in self._dependencies)
         return Candidates(entities, tuple(facts), links, dependencies=dependencies)
 
     def _collect_component(self, ids: Iterable[str]) -> set[str]:
@@ -380,21 +383,21 @@ class _Replay:
 
     def _store_fact(self, fact: DerivedFact) -> None:
         id = fact.known.id
-        if before := self._facts.get(id):
-            self._unindex_fact(before.known)
+        self._unindex_fact(id)
         self._facts[id] = fact
-        for place in _list_fact_places(fact.known):
+        self._places[id] = tuple(_list_fact_places(fact.known))
+        for place in self._places[id]:
             self._ids_by_place[place].add(id)
 
-    def _unindex_fact(self, known: KnownFact) -> None:
-        for place in _list_fact_places(known):
-            self._ids_by_place[place].discard(known.id)
+    def _unindex_fact(self, id: str) -> None:
+        for place in self._places.pop(id, ()):
+            self._ids_by_place[place].discard(id)
 
     def _delete_fact(self, id: str) -> None:
         fact = self._facts.pop(id, None)
         if fact is None:
             return
-        self._unindex_fact(fact.known)
+        self._unindex_fact(id)
         self._links = {pair: link for pair, link in self._links.items() if id not in pair}
         self._dependencies = {pair for pair in self._dependencies if id not in pair}
         for other in self._neighbours.pop(id, ()):
