@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from adk_graph_memory.records import StoredEntity, StoredFact
+from adk_graph_memory.records.results import StoredEntity, StoredFact
 
 from .look import DOTTED, GREEN, INK, PALE, PAPER, RED, RULE, TYPE_COLORS, list_types, name_row, name_value, tint
 

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from adk_graph_memory.records import StoredEntity, StoredFact
+from adk_graph_memory.records.results import StoredEntity, StoredFact
 
 from .look import DASHED, DOTTED, INK, PALE, PAPER, RED, TYPE_COLORS, list_types, tint
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 
-from adk_graph_memory.records import StoredEntity, StoredFact
+from adk_graph_memory.records.results import StoredEntity, StoredFact
 
 INK, PALE, LINE, RULE, PAPER = "#1f2933", "#6b7785", "#c9d1d9", "#eef1f4", "#ffffff"
 BLUE, GREEN, ORANGE, SKY, PINK, YELLOW, RED, GREY = (

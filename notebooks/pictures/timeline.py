@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from adk_graph_memory.records import StoredEntity, StoredFact
+from adk_graph_memory.records.results import StoredEntity, StoredFact
 
 from .look import (
     DASHED,

@@ -4,10 +4,11 @@ GraphMemoryError
 ├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured  InvalidArgument
 │                                 QueuedModelMissing
 ├── UnsupportedAdk
+├── ScopeError
 ├── ExtraMissing
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  UnsupportedServer
 │                                 QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode  WriteConflict
-│                                 DatabaseMissing  ScopeError
+│                                 DatabaseMissing
 ├── DatabaseUnavailable           DatabaseTimeout  DatabaseFailing  DatabaseReadOnly
 ├── QueryFailed                   KeyTooLong
 ├── SchemaError                   SchemaMissing  SchemaTooNew  SchemaUnknown  SchemaUnchecked  LabelConflict
@@ -157,7 +158,7 @@ class DatabaseMissing(DatabaseError):
     database: str
 
 
-class ScopeError(DatabaseError):
+class ScopeError(GraphMemoryError):
     template = """
     {name} {reason}, so it did not run: this is a mistake in adk-graph-memory, which would else mix up users. Please
     report it."""

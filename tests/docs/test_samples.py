@@ -75,7 +75,7 @@ def test_a_local_model_reads_and_answers(printed: Any, monkeypatch: pytest.Monke
 
 @pytest.mark.schema
 def test_azure_makes_the_vectors(printed: Any, neo4j_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, shown = SAMPLES["Azure embeddings over an index that you have"]
+    code, shown = SAMPLES["Azure embeddings over an index you already have"]
     paths = []
 
     def embed(path: str, request: Any) -> tuple[int, Any]:

@@ -40,7 +40,7 @@ OF_EVERYBODY = {block.name: tag for _, block in BLOCKS for tag in block.tags & {
 OF_NO_USER = {"App", "Meta"}
 """Labels of nodes that belong to an app or to the whole deployment."""
 NODE = re.compile(r"\((?P<name>\w*)(?::(?P<label>\w+)[^(){}]*)?\s*(?P<map>\{[^{}]*\})?")
-IN_SCOPE = re.compile(r"\bscope: (\$given\.scope|\w+\.scope)\b")
+IN_SCOPE = re.compile(r"\bscope: (?:\$given|(?P<of>\w+))\.scope\b")
 PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
 PATH = rf"{PARENTHESES}(?:(?:<?-(?:\[[^\]]*\])?->?|\{{\d+,\d+\}})?{PARENTHESES})*"
 STEP = re.compile(
@@ -164,7 +164,8 @@ def test_every_pattern_begins_in_the_scope(line: str) -> None:
     statements = CypherStatements(Settings(), line)
     unscoped = {name: find_unscoped_patterns(statements[name]) for name in statements if name not in OF_EVERYBODY}
     assert {name for name, patterns in unscoped.items() if patterns} == {"filling"}  # it returns a yes or no of the app
-    assert find_unscoped_patterns(statements["append_events"]) == []  # several users' rows, each in its own scope
+    appends = statements["append_events"].replace("append.scope", "$given.scope")  # several users' rows
+    assert find_unscoped_patterns(appends) == []
 
 
 def find_unscoped_patterns(statement: str) -> list[str]:
@@ -172,7 +173,7 @@ def find_unscoped_patterns(statement: str) -> list[str]:
 
     Whatever is created with a label has to name the scope, wherever the path begins.
     """
-    bound, unscoped = set[str](), list[str]()
+    bound, matched, unscoped = set[str](), set[str](), list[str]()
     for step in STEP.finditer(re.sub(r"//.*", "", statement)):
         if name := step["named"] or step["each"]:
             bound.add(name)
@@ -182,10 +183,12 @@ def find_unscoped_patterns(statement: str) -> list[str]:
             nodes = list(NODE.finditer(path))
             labelled = [node for node in nodes if node["label"]]
             is_led_to = step["search"] or any(node["name"] in bound for node in nodes if not node["label"])
-            wanted = labelled if step["clause"] == "CREATE" else labelled[: not is_led_to]
-            is_scoped = all(node["label"] in OF_NO_USER or IN_SCOPE.search(node["map"] or "") for node in wanted)
+            wanted = labelled if step["clause"] in ("CREATE", "MERGE") else labelled[: not is_led_to]
+            scopes = [IN_SCOPE.search(node["map"] or "") for node in wanted if node["label"] not in OF_NO_USER]
+            is_scoped = all(scope and (scope["of"] is None or scope["of"] in matched) for scope in scopes)
             if is_scoped and (labelled or is_led_to):
                 bound |= {node["name"] for node in nodes} - {""}
+                matched |= {node["name"] for node in nodes}
             else:
                 unscoped.append(path)
     return unscoped
@@ -204,6 +207,8 @@ def find_unscoped_patterns(statement: str) -> list[str]:
         "UNWIND $given.rows AS row MERGE (f:Fact {id: row.id}) SET f.scope = $given.scope",
         "FOREACH (key IN $given.keys | CREATE (n:Entity {key: key}))",
         "MATCH (u:User {scope: $given.scope}) CREATE (u)-[:HAS_SESSION]->(s:Session {id: 1})",
+        "MATCH (u:User {scope: $given.scope}) MERGE (u)-[:HAS_SESSION]->(s:Session {id: 1})",
+        "UNWIND $given.rows AS row MATCH (f:Fact {scope: row.scope}) RETURN f",
         "MATCH (f:Fact {scope: $given.scope}) RETURN f UNION MATCH (f:Fact {id: 1}) RETURN f",
         "RETURN COLLECT { MATCH (n:Entity {key: 1}) RETURN n } AS all",
         "CALL db.index.fulltext.queryNodes('i', $given.query) YIELD node AS found RETURN found",
@@ -245,6 +250,30 @@ def test_no_function_takes_a_connection_beside_a_scope() -> None:
         if types & {"Connection", "Transaction", "Connection | Transaction"} and "Scope" in types
     ]
     assert found == []
+
+
+def test_what_makes_the_schema_waits_for_none() -> None:
+    # A statement that needs the schema, run while it is made, would wait for itself.
+    [tree] = (tree for path, tree in parse_modules() if path.name == "schema.py")
+    named = {name for node in ast.walk(tree) if isinstance(node, ast.Call) for name in run_names(node)}
+    assert named and {name for name in named if OF_EVERYBODY.get(name) != SCHEMA} == set()
+
+
+def run_names(call: ast.Call) -> Iterator[str]:
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "run_statement" and call.args:
+        yield from (str(node.value) for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
+
+
+def test_only_a_users_graph_says_whose_statement_it_runs() -> None:
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path, tree in parse_modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr in ("run_statement", "transact", "bind_parameters")
+        if any(word.arg == "scope" for word in node.keywords) or len(node.args) == 4
+    ]
+    assert [place.partition(":")[0] for place in found] == ["connection.py"] * 2  # UserGraph's two methods
 
 
 def test_labels_and_indexes_are_placeholders() -> None:

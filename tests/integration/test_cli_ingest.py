@@ -108,7 +108,7 @@ async def test_what_our_own_commands_print_can_be_read_again(command, neo4j_serv
         await sessions.append_event(created, stored.events[0])
     ana = ("--app", app_name, "--user", "ana")
     printed = (await command("sessions", "--app", app_name, "--json")).stdout
-    assert (await command("ingest", "-", stdin=printed)).stdout == "monday: no events in it.\n"
+    assert (await command("ingest", "-", stdin=printed)).stdout == "monday: no events.\n"
     printed = (await command("events", "monday", *ana, "--json")).stdout
     assert "1 turn remembered" in (await command("ingest", "-", *ana, stdin=printed)).stdout
     assert (await command("ingest", "--session", "monday", *ana)).stdout == "monday: nothing new.\n"

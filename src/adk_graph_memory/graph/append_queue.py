@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from adk_graph_memory import errors
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import telemetry
 
 if TYPE_CHECKING:
@@ -65,11 +66,13 @@ class AppendQueue:
         self._under_way = set[Callable[[], None]]()
         self._tasks = set[asyncio.Task[None]]()
 
-    async def store_append(self, append: Append) -> AppendResult | None:
-        """Store an append; None if there is no such session.
+    async def store_append(self, scope: Scope, event: Mapping[str, Any]) -> AppendResult | None:
+        """Store an append to a session of this user; None if there is no such session.
 
         The caller stores no other append to the same session meanwhile.
         """
+        await self._connection.prepare()
+        append = {**event, "scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
         if append["app"]["keys"] or append["user"]["keys"]:  # others may hold these locks for long
             return await self._store_alone(append)
         if not self._under_way:

@@ -358,18 +358,18 @@ class Connection(Closeable):
         Raises:
             errors.DatabaseError, errors.SchemaError: as :func:`.schema.prepare_schema` does.
         """
-        from adk_graph_memory.graph.schema import prepare_schema  # it runs its statements here
-
         if self.is_prepared:
             return
+        from adk_graph_memory.graph.schema import prepare_schema  # it runs its statements here
+
         async with self.locks.hold_lock("prepare"):
             if not self.is_prepared:
-                self.server_line, self._tombstone_key = await prepare_schema(self)
+                self._tombstone_key = await prepare_schema(self)
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the schema has been checked."""
-        return self._tombstone_key is not None
+        """Whether the schema has been checked, and is there."""
+        return bool(self._tombstone_key)
 
     @property
     def tombstone_key(self) -> str:
@@ -377,9 +377,12 @@ class Connection(Closeable):
 
         Raises:
             errors.SchemaUnchecked: nothing has prepared the connection, so the key is not known yet.
+            errors.SchemaMissing: nobody has migrated the database, and the settings keep this process from it.
         """
         if self._tombstone_key is None:
             raise errors.SchemaUnchecked(database=self.settings.database)
+        if not self._tombstone_key:
+            raise errors.SchemaMissing(database=self.settings.database, missing="everything")
         return self._tombstone_key
 
     # -- statements -------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ async def iterate_outdated_sessions(
     Never read again are turns on which the owner ruled, from which a fact was forgotten, or which were added directly.
 
     Args:
-        connection: a prepared connection.
+        connection: a connection.
         extractor: the version; None for all sessions.
         app_name: of this app only.
         user_id: of this user only.

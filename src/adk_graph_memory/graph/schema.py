@@ -125,11 +125,11 @@ def knows_schema(version: int, checksum: str | None) -> bool:
     )
 
 
-async def prepare_schema(connection: Connection) -> tuple[str, str]:
+async def prepare_schema(connection: Connection) -> str:
     """Check the server and migrate or check the schema, as the settings say.
 
     Returns:
-        The server line, and the key of the graph's tombstones.
+        The key of the graph's tombstones; empty if nobody has migrated the database.
 
     Raises:
         errors.UnsupportedServer: the server is too old.
@@ -140,7 +140,7 @@ async def prepare_schema(connection: Connection) -> tuple[str, str]:
     """
     connection.server_line = parse_server_line(await connection.fetch_server_agent())
     await _ensure_schema(connection)
-    return connection.server_line, (await fetch_unchecked_state(connection)).tombstone_key
+    return (await fetch_unchecked_state(connection)).tombstone_key
 
 
 async def _ensure_schema(connection: Connection) -> None:

@@ -234,9 +234,6 @@ async def store_event(
     stores no other event in the session meanwhile.
     """
     append = {
-        "scope": graph.scope.key,
-        "app_name": graph.scope.app_name,
-        "user_id": graph.scope.user_id,
         "session_id": session_id,
         "event": event,
         "uid": uid,
@@ -248,7 +245,7 @@ async def store_event(
         "user": user.to_parameter(),
         "session": session.to_parameter(),
     }
-    return await graph.connection.append_queue.store_append(append)
+    return await graph.connection.append_queue.store_append(graph.scope, append)
 
 
 async def fetch_event_ids(graph: UserGraph, *, id: str, now: float) -> tuple[str, int, Sequence[str]] | None:

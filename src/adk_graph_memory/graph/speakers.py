@@ -43,7 +43,7 @@ class SpeakerCache:
     """A cache of speaker profiles: one statement per user, and another after each write to the user.
 
     Args:
-        connection: has to be prepared before a profile is looked up.
+        connection: where profiles are looked up.
     """
 
     def __init__(self, connection: Connection) -> None:

@@ -219,17 +219,17 @@ class CypherStatements:
             errors.ScopeError: the statement is about one user and no scope is given, or the other way round.
             KeyError: a parameter is missing. Inside a map, Cypher would read it as null.
         """
-        bound = dict(parameters)
+        bound, needed = dict(parameters), self._parameter_names[name]
         if (name in self._user_names) != (scope is not None):
             raise errors.ScopeError(name=name, reason="is about one user" if scope is None else "is not about one user")
         if scope is not None:
             owner = {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
             if taken := owner.keys() & bound.keys():
                 raise errors.ScopeError(name=name, reason=f"was given {', '.join(sorted(taken))} beside its scope")
-            bound |= owner
-        if RETENTION in self._parameter_names[name]:
+            bound |= {key: owner[key] for key in owner.keys() & needed}  # logs of the database need no more names
+        if RETENTION in needed:
             bound.setdefault(RETENTION, make_retention(self._settings))
-        if missing := self._parameter_names[name] - bound.keys():
+        if missing := needed - bound.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: bound}
 

@@ -218,7 +218,7 @@ class LiveSlotTracker:
     """The live slot as this process knows it: looked up once, then checked against every search's answer.
 
     Args:
-        connection: has to be prepared before the first call.
+        connection: where the slots are.
     """
 
     def __init__(self, connection: Connection) -> None:

@@ -88,7 +88,7 @@ class _Export:
     """An export as it is written.
 
     Args:
-        connection: a prepared connection.
+        connection: a connection.
         app_name, user_id: whose rows are exported; everybody's if both are None.
         recorded_at: as of when; None for now, with what waits to be read.
     """

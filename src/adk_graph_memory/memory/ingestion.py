@@ -103,7 +103,7 @@ class Ingestion:
     """Turns the words of a session into entities and facts.
 
     Args:
-        connection: a prepared connection.
+        connection: a connection.
         vectors: the embedder and its vector slot.
         extractor: extracts entities and facts from turns.
         judge: decides where rules cannot; without a judge such facts stay side by side.

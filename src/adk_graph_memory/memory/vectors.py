@@ -44,7 +44,7 @@ class GraphVectors:
     """The embedder and the graph's live vector slot.
 
     Args:
-        connection: has to be prepared before the first call that reads or writes the graph.
+        connection: where the vectors are.
         choice: the embedder, as :class:`adk_graph_memory.GraphMemory` takes it.
         problems: logs what the embedder fails at.
     """

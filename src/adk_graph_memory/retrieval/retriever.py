@@ -205,7 +205,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     an argument of ``search``, because a model fills in those when the retriever is a tool.
 
     Args:
-        graph: the user's graph; its connection's sync driver runs the statements.
+        graph: the user's graph, prepared; its connection's sync driver runs the statements.
         slot: the live vector slot; None searches by full text alone.
         embedder: embeds the question if ``search`` is called without its vector.
         retrieval_query: Cypher that continues from ``node`` and ``score`` (and may use ``$scope``) and returns at least
@@ -247,6 +247,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         redact: Callable[[str], str] | None = None,
     ) -> None:
         connection = graph.connection
+        if not connection.is_prepared:
+            raise errors.SchemaUnchecked(database=connection.settings.database)
         self._connection, self._scope, self.slot = connection, graph.scope, slot
         self._foreign_slot: str | None = None
         self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, embedder

@@ -59,14 +59,14 @@ MATCH (m:@Meta {key: 'schema'}) SET m.analyzers = $analyzers
 CREATE FULLTEXT INDEX `{name}` IF NOT EXISTS FOR (n:@Memory) ON EACH [{properties}]
 OPTIONS {{indexConfig: {{`fulltext.analyzer`: '{analyzer}', `fulltext.eventually_consistent`: false}}}}
 
-// fill_slot @schema
+// fill_slot @database
 // nothing; the slot's embedder is known from now on, and the first slot filled is the live one, which stays as it is
 MATCH (m:@Meta {key: 'schema'})
 SET m.lock = 0
 WITH m WHERE m.live IS NULL OR m.live <> $slot
 SET m['embedder_' + $slot] = $embedder, m['dimensions_' + $slot] = $dimensions, m.live = coalesce(m.live, $slot)
 
-// switch_slot @schema
+// switch_slot @database
 // nothing; from now on searches read the other vectors
 MATCH (m:@Meta {key: 'schema'}) SET m.live = $slot
 

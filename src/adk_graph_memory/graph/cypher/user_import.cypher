@@ -68,7 +68,7 @@ WITH u, CASE
   WHEN EXISTS { MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL } THEN 'taken'
   ELSE 'new' END AS outcome
 FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
-  SET u += $properties, u.import_id = $id, u.import_open = true)
+  SET u += $properties, u.scope = $scope, u.import_id = $id, u.import_open = true)
 RETURN outcome, EXISTS { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IS NOT NULL } AS has_tombstones
 
 // import_nodes
@@ -83,7 +83,7 @@ OPTIONAL
 CALL (row, node) {
   WITH row, node WHERE node IS NULL
   CREATE (new:$(row.labels) {scope: $scope})
-  SET new += row.properties
+  SET new += row.properties, new.scope = $scope
   WITH new, row WHERE row.vector IS NOT NULL
   CALL db.create.setNodeVectorProperty(new, $slot, row.vector)
 }

@@ -152,7 +152,6 @@ def _rule(method: Callable[..., Awaitable[MemoryChange]], *names: str) -> Change
 
 
 async def _correct(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChange:
-    await visit.connect()
     zone = await visit.memory.speakers.find_zone(visit.scope)
     dates: dict[str, datetime | None] = {}
     for name, days in (("valid_from", 0), ("valid_to", 1)):  # what held until a day ends when the next one begins

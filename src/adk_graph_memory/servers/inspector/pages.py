@@ -48,7 +48,6 @@ async def _parse_day(visit: Visit, day: str) -> AsOf | None:
         parsed = date.fromisoformat(day)
     except ValueError as error:
         raise errors.InvalidArgument(reason=f"{day!r} is no day such as 2026-05-29") from error
-    await visit.connect()
     zone = await visit.memory.speakers.find_zone(visit.scope)
     return AsOf(valid=datetime.combine(parsed, time.max, zone))
 
@@ -64,14 +63,14 @@ async def list_facts(visit: PageVisit, after: str | None = None) -> str:
 @router.get("/facts/{id}")
 async def show_fact(visit: PageVisit, id: str) -> str:
     """Show a fact: its words in their conversation, its history, and the facts next to it."""
-    return visit.renderer.render_fact(await inspection.fetch_fact((await visit.connect()).user(visit.scope), id))
+    return visit.renderer.render_fact(await inspection.fetch_fact(visit.graph, id))
 
 
 @router.get("/entities")
 async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) -> str:
     """List people and things, those with most facts that hold first."""
     entities = await inspection.fetch_entities(
-        (await visit.connect()).user(visit.scope),
+        visit.graph,
         text=name.strip(),
         skip=(page - 1) * PAGE_SIZE,
         limit=PAGE_SIZE + 1,
@@ -84,7 +83,7 @@ async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) 
 async def show_entity(visit: PageVisit, key: str, page: PageNumber = 1) -> str:
     """Show an entity: its names, what is known of it and since when, and whom it is connected with."""
     size = inspection.FACTS_PER_PAGE
-    details = await inspection.fetch_entity((await visit.connect()).user(visit.scope), key, skip=(page - 1) * size)
+    details = await inspection.fetch_entity(visit.graph, key, skip=(page - 1) * size)
     return visit.renderer.render_entity(details, Page(page, details.fact_count > page * size))
 
 
@@ -98,10 +97,8 @@ async def show_review(visit: PageVisit) -> str:
 @router.get("/sessions")
 async def list_sessions(visit: PageVisit, page: PageNumber = 1) -> str:
     """List conversations, what waits to be read, and what reading cost."""
-    connection = await visit.connect()
-    sessions = await inspection.fetch_sessions(
-        connection.user(visit.scope), skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
-    )
+    sessions = await inspection.fetch_sessions(visit.graph, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1)
+    connection = visit.memory.connection
     pending = await ingest_queue.fetch_pending_ingests(connection, **visit.whose)
     reports = await ingest_queue.fetch_ingest_reports(connection, **visit.whose)
     costs = sorted(batches.sum_reports(reports, connection.settings.prices), key=lambda entry: entry.day, reverse=True)
@@ -112,10 +109,9 @@ async def list_sessions(visit: PageVisit, page: PageNumber = 1) -> str:
 @router.get("/sessions/{session_id:path}")
 async def show_session(visit: PageVisit, session_id: str, page: PageNumber = 1, turn: str | None = None) -> str:
     """Show a conversation with what was read from each turn; its first page, or that of one turn."""
-    connection = await visit.connect()
     if turn is not None:
-        page = 1 + await inspection.find_turn_place(connection.user(visit.scope), session_id, turn) // PAGE_SIZE
+        page = 1 + await inspection.find_turn_place(visit.graph, session_id, turn) // PAGE_SIZE
     turns = await inspection.fetch_session_turns(
-        connection.user(visit.scope), session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
+        visit.graph, session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
     return visit.renderer.render_session(session_id, turns[:PAGE_SIZE], Page(page, len(turns) > PAGE_SIZE))

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import PageRenderer
 from adk_graph_memory.records.scopes import Scope
@@ -50,9 +50,10 @@ class Visit:
         """The owner, as methods of a memory take it."""
         return {"app_name": self.scope.app_name, "user_id": self.scope.user_id}
 
-    async def connect(self) -> Connection:
-        """Return the prepared connection."""
-        return self.memory.connection
+    @property
+    def graph(self) -> UserGraph:
+        """The graph as the owner's memory sees it."""
+        return self.memory.connection.user(self.scope)
 
     def show(self, template: str, **context: Any) -> HTMLResponse:
         """Answer with a page."""
@@ -106,7 +107,7 @@ OwnVisit = Annotated[Visit, Depends(open_visit)]
 
 async def open_page_visit(visit: OwnVisit) -> Visit:
     """Open the visit of a request for a page, which calls the owner of the memory by name."""
-    visit.renderer.owner_name = await inspection.find_owner_name((await visit.connect()).user(visit.scope), OWNER_KEY)
+    visit.renderer.owner_name = await inspection.find_owner_name(visit.graph, OWNER_KEY)
     return visit
 
 
