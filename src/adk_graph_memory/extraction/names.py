@@ -3,7 +3,7 @@
 Code, markup, lines that a program wrote, lines that begin with “>” or, as in a transcript, with a speaker in capitals,
 text in quotation marks, pasted mails, and the paragraph after a colon and an empty line are not the author's own.
 
-Who wants spaCy installs it and its models (``pip install spacy``, ``spacy download en_core_web_sm``).
+If you want spaCy, install it and its models (``pip install spacy``, ``spacy download en_core_web_sm``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Give messages ids that stay the same when a transcript is sent again; most messages of the framework have none.
 
-An id is a digest of who said what, and the how-manieth time that is in its session. The memory and the history of a
-session so agree on a message's id.
+An id is a digest of who said what, and of how many times it has been said in its session. The memory and the history
+of a session so agree on a message's id.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Remember turns, recall memories and forget them, for many users in one graph."""
+"""``GraphMemory``: remember, recall, forget, correct, list and export, for many users in one graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a guard about each fact and statement before it is written; the ready rules of one.
+"""Ask a guard about each fact and statement before it is written; the ready-made rules for one.
 
 A rule looks for what does not depend on a language where it can: who speaks, of whom, and the marks of chat templates.
 Words that give orders to an assistant are matched in the languages of ``_ORDERS``.

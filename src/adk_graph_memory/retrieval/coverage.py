@@ -1,4 +1,4 @@
-"""Measure how many of a question's words the texts have that they found, and so how far both can be trusted."""
+"""Measure how many of a question's words occur in the texts that were found, and so how far both can be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose the facts of a profile: the best of each section first, within a budget, near repeats once."""
+"""Choose the facts of a profile: the best of each section first, within a budget, near-duplicates only once."""
 
 from __future__ import annotations
 
