@@ -53,7 +53,7 @@ def test_a_release_without_the_name_is_refused(module: str, name: str, monkeypat
     else:
         monkeypatch.delattr(f"{module}.{name}")
     monkeypatch.setattr(adk_version, "__version__", "2.99.0")
-    message = rf"google-adk 2\.99\.0 lacks what .*{attribute}.*google-adk=={_compat.TESTED_VERSION}"
+    message = rf"google-adk 2\.99\.0 lacks something that .*{attribute}.*google-adk=={_compat.TESTED_VERSION}"
     with pytest.raises(errors.UnsupportedAdk, match=message):
         runpy.run_path(_compat.__file__)
 
