@@ -15,7 +15,6 @@ from adk_graph_memory import errors
 
 TESTED_VERSION = "2.13.0"
 
-
 try:
     from google.adk.artifacts.artifact_util import _MAX_ARTIFACT_REFERENCE_DEPTH as MAX_REFERENCE_DEPTH
     from google.adk.artifacts.artifact_util import _is_rewind_tombstone as is_rewind_tombstone
@@ -30,7 +29,6 @@ except (AttributeError, ImportError, KeyError) as error:
     raise errors.UnsupportedAdk(
         version=adk_version.__version__, tested=TESTED_VERSION, reason=f"{type(error).__name__}: {error}"
     ) from error
-
 
 __all__ = [
     "MAX_REFERENCE_DEPTH",

@@ -32,8 +32,6 @@ from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import telemetry
 
 _USER_NAMESPACE = "user:"
-
-
 _USER_SESSION_ID = ""
 """Marks the user's own artifacts; no session has an empty id."""
 
@@ -145,7 +143,6 @@ def make_artifact_version(name: ArtifactName, record: StoredVersion) -> Artifact
 
 
 logger = logging.getLogger(__name__)
-
 
 MIN_ORPHAN_AGE = timedelta(hours=1)
 """After this time, content without a version is an orphan: its version is no longer being written."""

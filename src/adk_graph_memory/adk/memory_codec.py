@@ -24,7 +24,6 @@ from adk_graph_memory.records.turns import Origin, Statement, Turn, check_timezo
 
 logger = logging.getLogger(__name__)
 
-
 ACTING_KEYS = frozenset(
     {
         "ttl",
@@ -41,8 +40,6 @@ ACTING_KEYS = frozenset(
     }
 )
 """Keys that act here as they do in Memory Bank, or are refused."""
-
-
 INERT_KEYS = frozenset(
     {
         "description",
@@ -57,8 +54,6 @@ INERT_KEYS = frozenset(
     }
 )
 """Memory Bank's other keys: they are kept as metadata, and one warning says so."""
-
-
 REPLACES_BY_STRATEGY = {
     "MERGE": False,
     "METADATA_MERGE_STRATEGY_UNSPECIFIED": False,
@@ -66,8 +61,6 @@ REPLACES_BY_STRATEGY = {
     "REPLACE": True,
 }
 """Whether new metadata replaces all that a memory has."""
-
-
 _TYPED_VALUES = frozenset({"bool_value", "double_value", "string_value", "timestamp_value"})
 """What Memory Bank calls a value by its type."""
 

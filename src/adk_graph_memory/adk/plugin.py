@@ -25,10 +25,8 @@ from adk_graph_memory.memory.background import MemoryQueue, MemoryUser, SessionK
 
 NOT_PRELOADED = "A run goes on without the user's profile"
 """How the line in the log begins if a profile cannot be read."""
-
-
 MAX_RUNS = 10_000
-"""Runs of which the profile is kept; one that was cancelled never says that it ended."""
+"""Maximum number of runs whose profile is kept; a cancelled run never says that it ended."""
 
 
 @dataclass(slots=True)
@@ -100,7 +98,6 @@ class ProfilePreload:
 
 
 logger = logging.getLogger(__name__)
-
 
 EVALUATION_PREFIX = "adk-eval-session-"
 """Prefix of the session ids that ADK's evaluation generates."""

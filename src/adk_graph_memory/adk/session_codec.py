@@ -26,15 +26,11 @@ from adk_graph_memory.language.dates import parse_duration
 from adk_graph_memory.records import scopes
 
 logger = logging.getLogger(__name__)
-
-
 _LENIENT_OPTIONS: dict[str, Any] = {"bytes_mode": "base64", "serialize_unknown": True}
 """Options for values that ADK's own conversion rejects, such as bytes that are not UTF-8."""
 
-
 _MAX_DEPTH = 100
 """Levels of JSON that can certainly be read again; pydantic fails beyond about two hundred."""
-
 
 _MAX_TIMESTAMP = 253_370_764_800.0
 

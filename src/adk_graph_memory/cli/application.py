@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 UsageError: type[Any] = typer.BadParameter.mro()[1]
 """What Typer raises for a wrong option or argument: the class has no public name."""
 
@@ -116,42 +115,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
 SERVER_PANEL, CONVERSATIONS_PANEL, MEMORY_PANEL, EXAMPLE_PANEL = "Server", "Conversations", "Memory", "Example"
 """Headings of the help text."""
-
-
 AppOption = Annotated[str, typer.Option("--app", help="The app's name.")]
-
-
 OWNER: Any = {"parser": SharedMemory.parse, "metavar": "TEXT"}
 """An operator may name a shared memory where a user's id stands."""
-
-
 UserArgument = Annotated[str, typer.Argument(**OWNER | {"metavar": "USER"}, help="The user's id.")]
-
-
 UserOption = Annotated[
     str, typer.Option("--user", **OWNER, help="The user's id; :app: or :group:NAME for a shared memory.")
 ]
-
-
 AppFilterOption = Annotated[str | None, typer.Option("--app", help="Only this app.")]
-
-
 UserFilterOption = Annotated[str | None, typer.Option("--user", **OWNER, help="Only this user.")]
-
-
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The maximum number of entries.")]
-
-
 AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the previous page.")]
-
-
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
-
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 
 

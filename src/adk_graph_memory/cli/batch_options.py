@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 EXIT_BUDGET_SPENT = 3
-
-
 BUDGET_SPENT = "The budget does not cover the rest; run the same command again to continue."
-
-
 FATAL_ERRORS = (
     errors.DatabaseUnavailable,
     errors.AuthenticationFailed,

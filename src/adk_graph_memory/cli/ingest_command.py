@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
 
 STDIN_PATH = Path("-")
-
-
 _CHANGES: dict[FactOperation, str] = {
     "ADD": "added",
     "REINFORCE": "reinforced",

@@ -50,15 +50,11 @@ if TYPE_CHECKING:
 
 
 _ORIGIN_HELP = f"Only this origin: {', '.join(get_args(Origin))}; repeat the option for several."
-
-
 SHARES_HINT = (
     "Each number is how much a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this "
     "user's memories. The higher the score in front (0 to 1), the more likely the memory helps to answer the question."
 )
 """What the numbers of ``recall --explain`` mean."""
-
-
 _STATUS_HEADINGS: dict[str, tuple[FactStatus, ...]] = {
     "": ("holds", "planned"),
     "Planned, and nothing was heard of it since:": ("lapsed",),
@@ -78,13 +74,9 @@ def parse_moment(text: str) -> datetime:
 
 
 MomentOption = partial(typer.Option, parser=parse_moment, metavar="<date or time>")
-
-
 ValidOption = Annotated[
     datetime | None, MomentOption("--valid-at", help="Only what was true then (a date or a time in the user's zone).")
 ]
-
-
 RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="Only what was on record then.")]
 
 

@@ -25,8 +25,6 @@ from adk_graph_memory.language.text import join_lines
 
 wants_json: ContextVar[bool] = ContextVar("wants_json", default=False)
 """Whether the running command was called with ``--json``."""
-
-
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that would control the terminal or turn the text around them."""
 
@@ -45,8 +43,6 @@ class SafeConsole(Console):
 
 
 console = SafeConsole(highlight=False, emoji=False, markup=False)
-
-
 error_console = SafeConsole(stderr=True, highlight=False, emoji=False, markup=False)
 
 

@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 
 
 FactArgument = Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")]
-
-
 ReasonOption = Annotated[str, typer.Option("--reason", help="The reason, for the history.")]
-
-
 _Method = Callable[..., Awaitable["MemoryChange"]]
 """A method of :class:`GraphMemory`, or what calls one."""
 

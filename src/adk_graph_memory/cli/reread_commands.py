@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What there is to read again, and what that takes; ``cost`` goes by what this model has read in this graph."""
+    """The work left and what it takes; ``cost`` is estimated from this model's earlier readings in this graph."""
 
     extractor: str
     users: int
@@ -238,8 +238,6 @@ EmbedderOption = Annotated[
         help="A model's name, path or name=path, or module:name of a Python object; by default the configured one."
     ),
 ]
-
-
 SinceOption = Annotated[
     datetime | None, MomentOption("--since", help="Only what was said since then; no entity names.")
 ]

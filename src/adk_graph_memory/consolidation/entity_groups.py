@@ -31,14 +31,8 @@ _TYPE_WORDS_BY_KIND = {
     "organization": "organization organisation company business team band institution group",
     "place": "place location city town country region address venue",
 }
-
-
 _KIND_BY_TYPE_WORD = {word: kind for kind, words in _TYPE_WORDS_BY_KIND.items() for word in words.split()}
-
-
 _LIVING_KINDS = {"person", "animal"}
-
-
 _Names = tuple[ParsedName, list[ParsedName]]
 
 

@@ -16,8 +16,6 @@ from adk_graph_memory.records.facts import STATES_PREDICATE, PlannedFact, Propos
 from adk_graph_memory.records.turns import Statement
 
 EndOperation = Literal["SUPERSEDE", "RETRACT"]
-
-
 _OPPOSITES = tuple(
     (frozenset(these.split()), frozenset(those.split()))
     for these, those in (
@@ -38,8 +36,6 @@ _OPPOSITES = tuple(
     )
 )
 """Words for opposites; predicates are English whatever the language of the facts."""
-
-
 _DENIALS = frozenset(("no", "not", "never", "without"))
 
 

@@ -22,12 +22,8 @@ from adk_graph_memory.records.facts import FactOperation, KnownEntity, PlannedEn
 from adk_graph_memory.runtime.settings import Limits
 
 _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
-
-
 MAX_ENTITY_FACTS = 5
 """How many facts and quotes the prompt shows with an entity to identify it."""
-
-
 PROMPT_WINDOWS = 2
 """The longest prompt, in windows of an extraction: it shows facts beside the words they rest on."""
 

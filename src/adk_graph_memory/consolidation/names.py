@@ -71,32 +71,20 @@ _TITLES = _map_words_to_sex(
     }
 )
 """Words before a name, mostly a family name."""
-
-
 _HONORIFIC_SUFFIXES = _map_words_to_sex(
     {"m": "bey", "f": "hanım 小姐 女士 太太 夫人", "": "さん さま 様 くん ちゃん 先生 老师 老師 씨 님 선생님 जी"}
 )
 """Words after a given or family name; attached to it in scripts without spaces."""
-
-
 _ROMANISED_HONORIFICS = ("-san", "-sama", "-sensei", "-kun", "-chan", "-ssi", "-nim", "-ji")
 """With a hyphen only; as separate words some are names (Jackie Chan, Aung San)."""
-
-
 _HONORIFIC_PREFIXES = _map_words_to_sex({"m": "นาย", "f": "นางสาว นาง", "": "คุณ ดร"})
 """Words attached before a given name."""
-
-
 _GENERATIONS = _make_word_set("jr junior sr senior ii iii iv filho neto fils père младший старший")
 """Words that tell father and son apart; they are part of the name."""
-
-
 _PARTICLES = _make_word_set(
     "van von der den ter ten op zu af av de del della degli di da do dos das du la le los las el al bin ibn bint y e i"
 )
 """Lower-case words in people's names; any other lower-case word is a description: Jonas' wife."""
-
-
 _LEGAL_SUFFIXES = _make_word_set(
     "inc incorporated corp corporation co company ltd limited llc llp lp plc pty gmbh mbh ag kg ohg gbr kgaa se ug "
     "gmbh&co.kg e.v. s.a. s.a.r.l. sas s.a.s. s.l. s.p.a. s.r.l. snc n.v. b.v. ab oy oyj a/s aps asa as s.r.o. "
@@ -104,15 +92,9 @@ _LEGAL_SUFFIXES = _make_word_set(
     'בע"מ ش.م.ل ذ.م.م लिमिटेड प्रा.लि. 株式会社 有限会社 合同会社 '
     "有限公司 股份有限公司 有限责任公司 주식회사 유한회사 จำกัด"
 )
-
-
 _LEGAL_PREFIXES = _make_word_set("ооо оао пао ао зао pt 株式会社 有限会社 合同会社 (株) 주식회사 (주) บริษัท شركة חברת")
-
-
 _KINDS_WITH_NAMES = ("person", "organization", "place")
 """Kinds whose entities have names of their own; of the others some are called by a common noun."""
-
-
 _LEGAL_ABBREVIATIONS = {
     "incorporated": "inc",
     "corporation": "corp",
@@ -122,8 +104,6 @@ _LEGAL_ABBREVIATIONS = {
     "주": "주식회사",
     "股份有限公司": "有限公司",
 }
-
-
 _ARTICLES = _make_word_set("the")
 """English only: in La Paz, El Salvador or Die Zeit the article is part of the name."""
 
@@ -191,7 +171,7 @@ def _parse_person(base: str, note: str) -> ParsedName:
 
 @lru_cache(maxsize=16_384)
 def make_blocking_keys(name: str, kind: str) -> frozenset[str]:
-    """Make the keys of which two names share one if they can match at all: words, character pairs, initials."""
+    """Make keys such that two names share one if they can match at all: words, character pairs, initials."""
     parsed_names = [parse_name(name, ""), parse_name(name, kind)]
     keys = {parsed_names[0].base, *(parsed.joined_words for parsed in parsed_names)}
     for words in (parsed.words for parsed in parsed_names):

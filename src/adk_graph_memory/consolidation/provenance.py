@@ -22,8 +22,6 @@ _KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
     "RETRACT": "retracted",
     "REOPEN": "reopened",
 }
-
-
 _KINDS_BY_RULING: dict[RulingOperation, HistoryKind] = {
     "correct": "retracted",
     "retract": "retracted",
@@ -31,8 +29,6 @@ _KINDS_BY_RULING: dict[RulingOperation, HistoryKind] = {
     "unpin": "unpinned",
     "rollback": "rolled back",
 }
-
-
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 

@@ -224,7 +224,7 @@ def select_candidates(
     Args:
         readings: in the order in which they were written.
         extraction: what was extracted.
-        functional_predicates: predicates of which a subject has one value at a time.
+        functional_predicates: predicates with a single value per subject at a time.
         choose_ids: chooses further facts of the memory by their ids.
     """
     readings = list(readings)

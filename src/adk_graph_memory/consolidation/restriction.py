@@ -37,8 +37,6 @@ from adk_graph_memory.records.readings import (
 from adk_graph_memory.records.turns import Role
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
-
-
 _GRAMMAR = re.compile(r"[\u3040-\u309f・]")
 
 

@@ -122,12 +122,8 @@ def _apply_fulfillment(effect: Effect, source: Source, outcome: Claim, point: Ti
 
 SIMULTANEITY_GAP = timedelta(hours=12)
 """How far apart two sources of one session may be to count as said together."""
-
-
 MAX_DEPENDENCY_DEPTH = 4
 """How many dependencies in a row pass on the end of a fact."""
-
-
 PeriodEnd = tuple[datetime, Precision | None]
 
 

@@ -32,8 +32,6 @@ from adk_graph_memory.runtime.settings import Limits, Settings
 
 _CONTEXT_SHARE, _MIN_CONTEXT_TOKENS = 0.25, 1_000
 """Tokens of the turns before a window, as a share of the window's, and how many there may always be."""
-
-
 _GREETING = Turn("greeting", "user", "Good morning!", datetime(2026, 1, 1, 9, tzinfo=UTC))
 
 
@@ -44,7 +42,7 @@ class Extractor(Protocol):
     model_name: str
     """The model's name in ADK's registry; ``rules`` without a model."""
     functional_predicates: frozenset[str]
-    """Predicates of which a subject has one value at a time."""
+    """Predicates with a single value per subject at a time."""
     topics: tuple[str, ...]
     """Labels of the topics it is restricted to; empty for all."""
 
@@ -340,7 +338,7 @@ class PreparedExtractor:
         prepare: makes the extraction of a window of turns.
         extractor: reads the turns in its place if the request is resumed later.
         version: how the graph names who made the extraction; by default, the extractor.
-        functional_predicates: predicates of which a subject has one value at a time; by default, the extractor's.
+        functional_predicates: predicates with a single value per subject at a time; by default, the extractor's.
     """
 
     def __init__(

@@ -17,31 +17,17 @@ from adk_graph_memory.records.turns import Turn
 
 _IGNORED_CHARACTERS = frozenset("'’‘‚‛ʼ´`*_~ـ")
 """Apostrophes (dont), Markdown marks inside words, tatweel."""
-
-
 _WORD_SEPARATORS = frozenset("|^<>=…")
-
-
 _VOWEL_POINTS = ((0x064B, 0x0655), (0x0670, 0x0670), (0x0591, 0x05C7))
 """Vowel points of Arabic and Hebrew, which are optional."""
-
-
 _QUOTED_TEXT = re.compile(
     "|".join(f"[{marks}](?:[^{marks}\n]|\n(?!\n))*[{marks}]" for marks in ('"', "“”„‟", "«»", "「」", "『』"))
 )
 """Text in quotation marks within a paragraph; languages differ in which mark opens and which closes."""
-
-
 _REDUNDANT_SPACES = re.compile(rf"(?<=[{WIDE_RANGES}]) +| +(?=[ {WIDE_RANGES}])")
-
-
 _ELLIPSIS = re.compile(r"\s*[\[(]?(?:…|\.{3,})[\])]?\s*")
-
-
 _LONG_QUOTE_LENGTH = 10
 """Characters from which a quote may begin or end inside a word."""
-
-
 _MIN_QUOTE_WORDS, _MIN_QUOTE_LETTERS, _MIN_WORD_LENGTH = 3, 5, 3
 """Words, or letters of two words, that make a quote distinctive; letters that one word needs if it is no stop word."""
 

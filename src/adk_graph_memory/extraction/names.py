@@ -28,83 +28,50 @@ _QUOTED_MATERIAL = re.compile(
     r"|(?<!\w)\"[^\"\n]++\"(?!\w))",
     re.DOTALL | re.MULTILINE,
 )
-
-
 _TRANSCRIPT_LINE = re.compile(
     r"^[ \t]*+(?!(?:NOTE|NB|PS|PPS|UPDATE|EDIT|FYI|TLDR|IMPORTANT|ALLERG\w+|NOTA|HINWEIS|WICHTIG|IMPORTANTE?):)"
     r"(?:[A-Z][A-Z0-9]+(?:[ _-][A-Z0-9]+)*+|[Ss]ystem|[Uu]ser|[Aa]ssistant|[Hh]uman):[ \t][^\n]*+",
     re.MULTILINE,
 )
 """A line of a speaker's; what opens a note of one's own is no speaker."""
-
-
 _MAIL_SENDER = re.compile(
     r"\s*(?:From|Von|Van|De|Da|Fra|Från|От|发件人|寄件者|差出人|보낸 사람)\s*[:：]", re.IGNORECASE
 )
-
-
 _MAIL_HEADER = re.compile(
     r"\s*(?:From|To|Cc|Bcc|Date|Sent|Subject|Von|An|Datum|Gesendet|Betreff|De|Para|Fecha|Asunto|À|Envoyé|Objet"
     r"|От|Кому|Дата|Тема|发件人|收件人|日期|主题|差出人|宛先|件名)\s*[:：]",
     re.IGNORECASE,
 )
-
-
 _FIELD, _MAX_FIELDS = re.compile(r"\s*[^\W\d_][^:：\n]{0,30}[:：]"), 50
-
-
 _MAIL_MARK = re.compile(
     r"@|\d:\d\d|^\s*(?:Cc|Bcc|Sent|Subject|Gesendet|Betreff|Asunto|Envoyé|Objet|Тема|主题|件名)\s*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-
-
 _MAIL_SEPARATOR = re.compile(r"\s*-{4,}\s*\w[^-]*-{4,}|(?=[^<]*+<[^<>\s@]+@[^<>\s@]+>).*[:：]\s*$")
-
-
 _MAIL_ATTRIBUTION = re.compile(r"(?=.*?\b(?:19|20)\d\d\b)(?=.*?\d:\d\d).*[:：]\s*$")
 
-
 _LINE = re.compile(r"[^\r\n\v\f\u2028\u2029]+")
-
-
 _SENTENCE_END = re.compile(
     r"[。！？]+[」』”）)]*"
     r"|(?<![.!?…؟⁇⁈])[.!?…؟⁇⁈]++[\"'”’»）)*_]*+(?=\s+\S)"
     r"|(?<![!?؟])[!?؟]++(?=[^\s\w.,;:)\"'”’»\]}/&=])"
 )
-
-
 _NONBLANK_TEXT = re.compile(r"\S(?:.*\S)?", re.DOTALL)
-
-
 _LAST_WORD = re.compile(r"(?:[^\W\d_]+|\d+)$")
-
-
 ABBREVIATION = re.compile(
     r"mr|mrs|ms|mx|dr|prof|st|sr|jr|sra|srta|mme|fr|hr|rev|hon|gen|col|sgt|vs|eg|ie|etc|approx|dept|est|fig|no|nr|bzw|ca"
     r"|evtl|ggf|inkl|usw|vgl|str|tel|г|ул|д|стр|кв|обл|им|inc|ltd|co|corp|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec",
     re.IGNORECASE,
 )
-
-
 _ORDINAL_LANGUAGES = frozenset(("de", "da", "nb", "fi", "cs", "hu", "pl"))
 """Languages that write "the 3rd of March" as "3. March"."""
-
-
 _DEPENDENT_SENTENCE = re.compile(
     r"(?:It|They|He|She)\b|(?:That|This|These|Those)(?:['’]s|\s+(?:is|was|are|were|isn['’]t|wasn['’]t|has|had|will)\b)"
     r"|\W*(?:\+?\d[\d\s().\-/]{4,}\d|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+|https?://\S+)\W*$"
 )
-
-
 _MAX_GROUP_LENGTH, _MAX_SENTENCE_GAP = 320, 3
 """Characters of joined sentences, and between them; a wider gap stands for masked text."""
-
-
 _OPENING = r"\W*(?:(?:hey|hi|hello|ok|okay|so|and|now|then|bitte|por favor|s['’]il (?:te|vous) pla[iî]t)\b,?\s+)*"
-
-
 _FOR_ME = (
     r"(?:book|order|reserve|find|get|give|show|tell|send|bring|make|draw|write|draft|read|teach|remind|help|wake|fetch"
     r"|schedule|recommend|suggest|explain|list|name) (?:me|us)\b"
@@ -113,54 +80,36 @@ _FOR_ME = (
     r"|(?:reserva|busca|encuentra|escribe|explica|recuérda|da|muéstra|di|traduce|recomiénda)(?:me|nos)\b"
     r"|(?:réserve|trouve|écris|explique|rappelle|donne|montre|dis|traduis|conseille)[sz]?[ -](?:moi|nous)\b"
 )
-
-
 _TASK = (
     r"(?:summari[sz]e|translate|proofread|rephrase|rewrite|paraphrase|refactor|debug|calculate|compute|convert|explain"
     r"|generate|compose|draft|write|classify|outline|transcribe|search|find|look up|compare|list|describe|analy[sz]e"
     r"|implement|set|turn o(?:n|ff)|switch o(?:n|ff)|book|reserve|order|schedule|recommend|suggest) "
     r"(?:a|an|the|this|that|these|those|my|our|some|all|(?<!find )it|them|how|why|what|which|two|three|\d+)\b"
 )
-
-
 _REQUEST = re.compile(rf"{_OPENING}(?:(?:please|pls|plz|(?:can|could) you) )*(?:{_FOR_ME}|{_TASK})", re.IGNORECASE)
-
-
 _OWN_CLAUSE = re.compile(
     r"(?<!what )(?<!how )(?<!where )(?<!when )(?<!which )(?<!if )\b(?:i|we)(?:['’](?:m|ve|d|ll|re))?\s+\w"
     r"|\bmy (?:[\w'’-]+ ){1,3}(?:is|are|was|has|have|likes?|lives?|needs?|can['’]t)\b"
     r"|\b(?:ich|wir|yo|je) \w|\b(?:soy|tengo)\b",
     re.IGNORECASE,
 )
-
-
 _STATEMENT = (
     r"(?:\w+[,!]\s+)?(?:(?:I|We)(?:['’](?:m|ve|re))?|My(?: [\w'’-]+){1,3}? (?:is|are|has|have|was)|Ich|Wir|Je)\s"
     r"(?!(?:wonder|was wondering|want to know|need to know|guess|think|should|could|can|may|shall|would|will|must)\b)"
     r"[^?;]{4,}?"
 )
-
-
 _QUESTION = (
     r"(?:any|what|how|where|when|which|who|why|do|does|did|can|could|would|will|should|is|are|has|have|got|anyone"
     r"|hast|habt|was|wie|wo|wann|welche\w*|wer|warum|kannst|könnt|gibt|as-tu|avez-vous|quel\w*|comment|où|des)"
     r"['’\w]*\s[^?]+\?"
 )
-
-
 _LEADING_STATEMENT = re.compile(
     rf"(?P<statement>{_STATEMENT})(?:[,;:]| [–—-])\s+(?:(?:and|so|but|und|et)\s+)?(?P<question>{_QUESTION})",
     re.IGNORECASE,
 )
-
-
 _TAG_QUESTION = re.compile(r"[\w'’]+ (?:I|we|you|he|she|it|they)(?: not)?\s*\?", re.IGNORECASE)
-
-
 _MORE = re.compile(r"[,;:–—] ?[^\W\d_]|\bthat\b", re.IGNORECASE)
 """After it comes what somebody states beside their request."""
-
-
 _MIN_STATEMENT_WORDS, _MAX_QUESTION_LENGTH = 3, 500
 """Words of a statement before “¿”, and characters of a question that may begin with a statement."""
 
@@ -303,43 +252,23 @@ class NameFinder(Protocol):
 
 
 _NAME_TOKEN = re.compile(rf"(?<!\w)[^\W\d_{WIDE_RANGES}]\.(?=\s?[^\W\d_{WIDE_RANGES}])|{WORD_PATTERN.pattern}")
-
-
 _NAME_PARTICLES = re.compile("van|von|der|den|del?|della|di|da|dos|la|le|bin|ibn|al|of|y|e")
-
-
 _MID_SENTENCE = re.compile(r"[^\W\d_][^:*•–—]*$")
-
-
 _NAME_JOINER = re.compile(r" | & |\s?(?=\.)|(?<=\.)\s?")
-
-
 _TITLED_NAME = re.compile(
     r"(?<![お御\u4e00-\u9fff\u30a0-\u30ff])([\u4e00-\u9fff]{2,5}|[\u30a0-\u30ff]{2,})(?=さん|さま|様|くん|ちゃん)"
     r"|(?<![가-힣])([가-힣]{2,4})(?=\s씨)|([\u30a1-\u30fa\u30fc]+(?:[・＝][\u30a1-\u30fa\u30fc]+)+)"
 )
-
-
 _FOREIGN = re.compile(
     rf"(?<![{WIDE_RANGES}])[{WIDE_RANGES}]{{2,8}}(?![{WIDE_RANGES}])"
     r"|(?<!\w)[\u0590-\u074f]{2,}(?: [\u0590-\u074f]{2,})?(?!\w)"
 )
-
-
 _GERMAN_NOUN_PREFIX = re.compile(r"\b(?:[ai]m|[ai]ns|vom|zu[mr]|beim|das|\w*(?:e|en|er|es|em|ein))\s+$", re.IGNORECASE)
-
-
 _GERMAN_NOUN = re.compile(r"\w+(?:ung|heit|keit|schaft|tion|tät|nis|zeit|tag|jahr)e?[ns]?$")
 """German capitalises every noun: after an article or adjective, or with such an ending, it is no name."""
-
-
 _MAX_NAME_WORDS, _NAME_CONTEXT_LENGTH = 7, 60
 """Words of the longest name (more are a title or shouting), and characters before a name that are checked."""
-
-
 _CAPITALISED_WORD = rf"(?-i:[^\W\d_a-z{WIDE_RANGES}])[^\W\d_]+"
-
-
 _SELF_INTRODUCTION = re.compile(
     r"\W*(?:\w+(?: \w+)?[,!]\s+)?(?:my (?:full )?name['’]?(?: i)?s|I(?:['’]m| am) called|me llamo|mi nombre es"
     r"|ich hei(?:ß|ss)e|mein name ist|je m['’]appelle|mi chiamo|me chamo|ik heet|με λένε|меня зовут)\s+"
@@ -349,8 +278,6 @@ _SELF_INTRODUCTION = re.compile(
     r"|(?:.{0,6}[。！，,!\s])?(?:我叫|我的名字(?:是|叫))([\u4e00-\u9fff]{2,4})(?=[，。！,.!\s]|$)",
     re.IGNORECASE,
 )
-
-
 _NICKNAME = re.compile(
     rf",?\s*(?:and|but|und|aber) (?:every(?:one|body) calls me|alle nennen mich) ({_CAPITALISED_WORD})(?=[.,;!]|$)",
     re.IGNORECASE,
@@ -424,14 +351,8 @@ def _get_context(sentence: str, run: Sequence[re.Match[str]]) -> str:
 
 
 _SPACY_ENTITY_TYPES = {"PERSON": "person", "PER": "person", "ORG": "organization", "EVENT": "event", "MISC": "name"}
-
-
 _SPACY_ENTITY_TYPES |= dict.fromkeys(("GPE", "LOC", "FAC"), "place")
-
-
 _SPACY_ENTITY_TYPES |= dict.fromkeys(("PRODUCT", "WORK_OF_ART"), "object")
-
-
 _SPACY_LOCK = threading.Lock()
 
 

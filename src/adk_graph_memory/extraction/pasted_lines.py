@@ -14,50 +14,27 @@ from typing import Literal
 
 FIRST_PERSON_WORDS = "i|i['’]m|we|we['’]re|my|ich|meine?|yo|mi|me|je|mon|ma|я|мой|моя|меня|με"
 """The words by which somebody speaks of themselves, as a pattern."""
-
-
 _OWN_START = re.compile(rf"(?:{FIRST_PERSON_WORDS})(?:['’]\w+)?(?=\s+[^\W\d_])", re.IGNORECASE)
-
-
 _Kind = Literal["pasted", "alike", "inner", "own"]
 """``pasted`` tells by itself that a program wrote it, ``alike`` beside another such line, ``inner`` between the two."""
-
-
 _TELLING = ("pasted", "alike")
-
-
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>\n]*)?>|\[(?P<slash>/?)(?P<label>[A-Z][A-Z_ ]+)\]")
-
-
 _INLINE_TAGS = re.compile(
     "a|abbr|b|big|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strike|strong|sub|sup|tt|u", re.IGNORECASE
 )
 """Tags by which people mark a word of their own."""
-
-
 _BLOCK_START = re.compile(r"[ \t]*(?:-{3,} ?BEGIN |BEGIN:|\\begin\{)(\w[^-\n{}]*)\}?-*[ \t]*")
-
-
 _BLOCK_END = re.compile(r"[ \t]*(?:-{3,} ?END |END:|\\end\{)(\w[^-\n{}]*)\}?-*[ \t]*")
 
-
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-
-
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE"
-
-
 _OUTPUT_STARTS = (
     r"\$ [a-z./~]|[\w.-]+@[\w.-]+:[^\s$#]*[$#] |PS [A-Z]:\\",  # a shell's prompt
     r"diff --git |@@ -\d|(?:\+\+\+|---) \"?(?:[ab]/|/)",
     r"Traceback \(",
 )
-
-
 _OUTPUT_START = re.compile("|".join(_OUTPUT_STARTS))
 """After such a line comes output, up to an empty line."""
-
-
 _PASTED = re.compile(
     "|".join(
         (
@@ -78,8 +55,6 @@ _PASTED = re.compile(
         )
     )
 )
-
-
 _ALIKE = re.compile(
     "|".join(
         (
@@ -101,31 +76,15 @@ _ALIKE = re.compile(
         )
     )
 )
-
-
 _INNER = re.compile(r"\s*$|[ \t]{2,}\S|\t|\s*(?://|/\*|\*/|--\s|#)")
-
-
 _FENCE = re.compile(r"\s*(?:```|~~~|>(?!>>))")
-
-
 _SENTENCE = re.compile(r"[^\W\d_][\w'’,-]*(?: [\w'’,-]+){2,}[.!?…]\s*")
-
-
 _NUMBERS = re.compile(r"\w*\d\w*")
-
-
 _CODE_MARKS = re.compile(r"[{}\[\]<>=|\\_#$%^&*~;]")
-
-
 _LINE_LENGTH = 300
 """So many characters of a line tell its kind."""
-
-
 _MIN_REPEATS, _MANY_REPEATS = 4, 30
 """So many lines that differ in numbers alone are a program's: with two numbers and a mark of code in each, or any."""
-
-
 _MIN_DENSE_LENGTH, _DENSE_SHARE = 20, 0.08
 """Of a line with at least so many characters, the share of marks that prose hardly has."""
 

@@ -19,12 +19,8 @@ from adk_graph_memory.records.turns import Turn
 
 _MIN_DIVIDED_TOKENS = 200
 """Tokens above which a piece that a model cannot read is divided."""
-
-
 _BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…؟]++[\"'”’»)\]*_]*+\s|[。！？]++[」』”）)]*+", r"\s")))
 """Where a text is best cut: after a paragraph, a line, a sentence, a word."""
-
-
 _BLANK_REST = re.compile(r"\s*+\Z")
 
 

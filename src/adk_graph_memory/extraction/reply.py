@@ -51,14 +51,8 @@ def _replace_null(value: Any) -> Any:
 
 
 LenientInt = Annotated[int, BeforeValidator(_parse_number)]
-
-
 LenientInts = Annotated[list[int], BeforeValidator(_parse_numbers)]
-
-
 LenientText = Annotated[str, BeforeValidator(_replace_null)]
-
-
 LenientTexts = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
 
 

@@ -41,8 +41,6 @@ from adk_graph_memory.records.facts import STATES_PREDICATE, KnownEntity
 from adk_graph_memory.records.turns import RULES, Turn
 
 TOKEN_PATTERN = re.compile(rf"[{WIDE_RANGES}]|{WORD_PATTERN.pattern}|\d+")
-
-
 _PRONOUN_OR_ARTICLE = re.compile(r"\b(?:I|you|he|she|it|we|they|who|a|an|the)\s+$", re.IGNORECASE)
 """Words before which a lower-case name is an ordinary word ("I will", "a rose")."""
 
@@ -134,12 +132,8 @@ def _index_known_names(entities: Sequence[KnownEntity]) -> dict[str, KnownEntity
 
 _MIN_STATEMENT_WORDS = 4
 """Words (or, in scripts without spaces, characters) below which a sentence counts as small talk."""
-
-
 MAX_WINDOW_TOKENS = 50_000
 """Tokens of a window, and of the beginning of a turn that is read: each statement in it is to be written at once."""
-
-
 _FIRST_PERSON = re.compile(FIRST_PERSON_WORDS)
 
 

@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 Append = Mapping[str, Any]
 """An append as the statement ``append_events`` takes it."""
 
-
 TRANSACTIONS_AT_ONCE = 2
 """While the server commits one, this process packs the next one."""
-
-
 APPENDS_PER_TRANSACTION = 100
-
-
 SLOW_SECONDS = 0.25
 """A transaction that takes longer lets another one start: it probably waits for a lock."""
 

@@ -19,8 +19,6 @@ from adk_graph_memory import errors
 from adk_graph_memory.runtime.environment import get_data_home
 
 _PAGE_SIZE = 500
-
-
 _READ_BYTES = 65_536
 """Minimum bytes per read."""
 

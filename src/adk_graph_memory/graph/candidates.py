@@ -17,20 +17,12 @@ from adk_graph_memory.records.facts import STATES_PREDICATE, Candidates, FactLin
 
 MAX_PREDICATE_FACTS = 200
 """Facts of one subject and predicate that a new fact is compared with, latest first."""
-
-
 MAX_NAMESAKES = 10
 """Entities looked up per name, for users with more entities than an extractor is offered."""
-
-
 MIN_SIMILARITY, MAX_SIMILAR_FACTS, MAX_RECENT_FACTS = 0.70, 5, 300
 """Minimum similarity (0 to 1, Neo4j's scaled cosine) of a candidate fact; candidates per new fact and entity; and the
 number of an entity's latest facts that are searched."""
-
-
 _SIMILARITY_PARAMETERS = {"near": MIN_SIMILARITY, "nearest": MAX_SIMILAR_FACTS, "recent": MAX_RECENT_FACTS}
-
-
 MAX_CONTEXT_FACTS, MAX_OPEN_PLANS = 30, 10
 """Latest facts and latest open plans, per entity of an extraction, that the judge sees. Plans count separately, because
 their outcome is often heard long after them."""

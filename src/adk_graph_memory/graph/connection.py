@@ -121,7 +121,6 @@ class LoopDrivers:
 
 T = TypeVar("T")
 
-
 READ_THREADS = 8
 """Threads for reads, apart from asyncio's own, so that a silent database holds up nothing else."""
 
@@ -286,10 +285,7 @@ class SyncReads:
 
 
 Auth = tuple[str, str] | neo4j.Auth | None
-
-
 Parameters = Mapping[str, Any]
-
 
 TRANSACTION_TIMEOUTS = 40
 """The server ends a transaction after so many times ``database_timeout``: a client that is gone keeps no locks."""
@@ -407,7 +403,7 @@ class Connection(Closeable):
             scope: whose statement it is; only :class:`UserGraph` says so.
             more: further parameters.
         """
-        if self.statements.needs_schema(name):
+        if not self.is_prepared and self.statements.needs_schema(name):
             await self.prepare()
         text, bound = self.statements.bind_parameters(name, {**(parameters or {}), **more}, scope)
         seconds = None if self.statements.is_unbounded(name) else within or self._timeout

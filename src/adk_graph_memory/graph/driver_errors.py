@@ -59,11 +59,7 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
     driver_errors.ConnectionAcquisitionTimeoutError: errors.DatabaseUnavailable,
 }
 """All exceptions of the driver, and the error of ours that each becomes."""
-
-
 _EXECUTION_FAILED = "Neo.DatabaseError.Statement.ExecutionFailed"
-
-
 _ERROR_CODES = {
     _EXECUTION_FAILED: errors.QueryFailed,
     "Neo.DatabaseError.Schema.IndexDropFailed": errors.QueryFailed,
@@ -77,8 +73,6 @@ _ERROR_CODES = {
 """Codes that no driver class of their own tells apart: a statement failed for whatever reason, an index
 belongs to a constraint, there is no such database, the server's configuration forbids writes, there were too many wrong
 passwords, a transaction needs more memory than it may have (the server itself is available), or more time."""
-
-
 _FAILURES = (
     (re.compile(r"too large to index", re.IGNORECASE), errors.KeyTooLong),
     (re.compile(r"no space left|read-only file system|critical error", re.IGNORECASE), errors.DatabaseFailing),
@@ -113,12 +107,8 @@ def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemory
 
 LIVENESS_SECONDS = 30.0
 """A connection that was idle for longer is checked before use: firewalls drop idle connections without a word."""
-
-
 _RACE_CODES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
 """Codes of statements that lost a race (against a deletion, or for an index) and may run again."""
-
-
 _PERMANENT_ERRORS = (errors.DatabaseReadOnly, errors.AuthenticationFailed, errors.DatabaseTimeout)
 
 

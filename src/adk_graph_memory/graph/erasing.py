@@ -21,8 +21,6 @@ from adk_graph_memory.records.turns import PROMOTED_SESSION
 
 ERASED_AT_ONCE = 2_000
 """Nodes that one statement erases at most."""
-
-
 MAX_ERASED_NODES = 50_000
 """Nodes up to which a user is erased in one transaction, which the server holds in its memory until it is over."""
 
@@ -144,23 +142,14 @@ async def _erase_some(transaction: Transaction, graph: UserGraph, kind: str) -> 
 Forget = Callable[[Sequence[str]], Awaitable[Receipt]]
 """Forgets memories of a user by their ids."""
 
-
 BATCH_SIZE = 250
 """Nodes that one transaction deletes, at most."""
-
-
 FORGOTTEN_AT_ONCE = 2_000
-"""Memories of a user that one transaction forgets, at most: each derives the rest of that memory anew."""
-
-
+"""Maximum memories of a user that one transaction forgets; each transaction derives the rest of memory again."""
 SESSIONS_PER_BATCH = 50
 """Sessions that expire together; their events are deleted before them, in batches of their own."""
-
-
 ORDER: Sequence[PruneKind] = ("events", "sessions", "revisions", "memory", "artifacts", "user_state")
 """In this order no kind takes along what another one counts: a session its events, a fact its revisions."""
-
-
 REST = 1.0
 """The rest after each transaction, as a share of the time it took: appends go on meanwhile."""
 
@@ -294,8 +283,6 @@ async def _prune_user_state(graph: UserGraph, parameters: Mapping[str, Any]) -> 
 
 
 _Pruner = Callable[[UserGraph, Mapping[str, Any]], AsyncIterator[PrunedBatch]]
-
-
 _PRUNERS: Mapping[PruneKind, _Pruner] = {
     "events": _prune_events,
     "sessions": _prune_sessions,

@@ -42,12 +42,8 @@ from adk_graph_memory.records.turns import MemoryKind, Origin
 
 MAX_INTEGER = 2**63
 """Integers of the database lie below this number, and not below its negative."""
-
-
 MIN_PACKED_FLOATS = 8
 """Numbers in a list from which on it is packed, if none of them has more than 32 bits."""
-
-
 _ZONED = re.compile(r"(?P<moment>[^\[]+)\[(?P<zone>[\w/+-]+)\]")
 
 
@@ -162,8 +158,6 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "duration": lambda parts: Duration(**dict(zip(("months", "days", "seconds", "nanoseconds"), parts, strict=True))),
     "point": _decode_point,
 }
-
-
 _NAMES: Mapping[str, str] = {
     "a text": """
         about app_name author branch by display_name embedding_error extracted extractor fact_id id ingest
@@ -191,8 +185,6 @@ _NAMES: Mapping[str, str] = {
     "a precision": "said_to_precision valid_from_precision valid_to_precision",
     "an action": "proposal_action",
 }
-
-
 _CHOICES: Mapping[str, Sequence[str]] = {
     "an origin": get_args(Origin),
     "a kind of memory": get_args(MemoryKind),
@@ -203,8 +195,6 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "a request's state": ("pending", "claimed", "done", "superseded"),
 }
 """The texts that a type has."""
-
-
 TYPES = {name: type for type, names in _NAMES.items() for name in names.split()} | {
     "ArtifactVersion.metadata": "a JSON object",
     "Fact.state": "a fact's state",
@@ -212,8 +202,6 @@ TYPES = {name: type for type, names in _NAMES.items() for name in names.split()}
     "Ingest.state": "a request's state",
 }
 """The type of each property that this release writes, by its name; where labels differ, by label and name."""
-
-
 _MAX_SECONDS, _MAX_OFFSET = 253_370_764_800, 86_400
 
 
@@ -260,8 +248,6 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "bytes": lambda value: isinstance(value, bytes),
     **{type: partial(operator.contains, choices) for type, choices in _CHOICES.items()},
 }
-
-
 REQUIRED: Mapping[str, frozenset[str]] = {
     "App": frozenset(("app_name",)),
     "User": frozenset(("app_name", "user_id")),
@@ -276,8 +262,6 @@ REQUIRED: Mapping[str, frozenset[str]] = {
     "SUPPORTED_BY": frozenset(("key", "quote")),
 }
 """What no node of a label, and no relationship of a type, is without."""
-
-
 _REQUIRED_IN_MEMORY = frozenset(("origin", "text", "timestamp"))
 """What nothing that memory holds, or was asked to hold, is without."""
 
@@ -307,23 +291,14 @@ def check_properties(owners: Sequence[str], properties: Mapping[str, Any]) -> No
 
 
 FORMAT = "adk-graph-memory export"
-
-
 FORMAT_VERSION = 1
 """The version of the lines themselves; what stands in nodes is told by the version of the schema."""
-
-
 TURN_REFUSALS = frozenset(("turn", "facts"))
 """The kinds of tombstones of a turn: it is forgotten, or a fact of it is and nothing more is read in it."""
-
-
 SLOT_PROPERTIES = frozenset(f"{what}_{slot}" for what in ("embedding", "tokens") for slot in SLOT_NAMES)
 """Properties with vectors, which go by the live slot and not by name."""
 
-
 _TYPE = re.compile(r"[A-Z][A-Z_]*")
-
-
 _DIRECTIONS = {">": True, "<": False}
 
 

@@ -25,12 +25,8 @@ from adk_graph_memory.runtime import telemetry
 
 MAX_KNOWN_ENTITIES = 300
 """Entities offered to an extractor; more would crowd out the conversation."""
-
-
 CONTEXT_TURNS = 4
 """Turns before a window that are shown with it, so that "she" and "there" can be understood."""
-
-
 MAX_UNEMBEDDED_MEMORIES = 1_000
 """Memories without a vector that one ingest embeds as well."""
 

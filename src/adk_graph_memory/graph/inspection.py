@@ -34,20 +34,12 @@ from adk_graph_memory.records.turns import make_memory_id
 
 MOST_AROUND = 50
 """Turns that a fact rests on, changes of it, and facts of each kind next to it, that a page shows."""
-
-
 TURNS_AROUND = 2
 """Turns shown before and after one that a fact rests on."""
-
-
 FACTS_PER_PAGE = 200
 """Facts about one entity that a page shows."""
-
-
 NEIGHBOURS = 59
 """Entities around one entity; with it, a picture of 60 nodes can still be read."""
-
-
 LINKS = 200
 """Facts between these that a picture shows."""
 

@@ -24,12 +24,8 @@ MENDED_FIRST: tuple[Invariant, ...] = (
     "malformed_memories",
 )
 """Mended before the memory is derived again, which puts back what it needs."""
-
-
 MENDED_LAST: tuple[Invariant, ...] = ("malformed_intervals", "wrong_flags")
 """Mended of what is not derived, or differs from it in no word."""
-
-
 _USER_INVARIANTS: tuple[Invariant, ...] = (*MENDED_FIRST, *MENDED_LAST, "unsupported_facts")
 
 
@@ -151,7 +147,7 @@ async def _fetch_definitions(connection: Connection) -> dict[str, schema.IndexDe
 
 
 async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | None:
-    """Create what is missing, and what failed anew, and wait for it; return why that was not possible, or None."""
+    """Create what is missing, and again what failed, and wait for it; return why that was not possible, or None."""
     definitions = await _fetch_definitions(connection)
     try:
         await fetch_index_states(connection, faults.missing)  # raises if another graph has a name

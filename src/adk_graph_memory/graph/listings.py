@@ -18,10 +18,7 @@ from adk_graph_memory.records.results import AppSummary, ProfileCandidate, Store
 from adk_graph_memory.records.scopes import Scope, SharedMemory
 
 T = TypeVar("T")
-
-
 T_co = TypeVar("T_co", covariant=True)
-
 
 PAGE_SIZE, MAX_NAMESAKES = 200, 50
 """Rows that one statement returns, at most, of a list of any length, and of entities that share a name."""

@@ -15,15 +15,9 @@ from adk_graph_memory.language.detection import WIDE_CHARACTER, WIDE_RUN, load_s
 from adk_graph_memory.language.quantities import find_number_keys
 
 _JOINED_WORD = re.compile(r"\w++(?:[^\w\s]++\w++)*+")
-
-
 _QUOTES_TO_SPACES = str.maketrans('"\\', "  ")
-
-
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 """Lone surrogates are no characters, and the driver cannot send them."""
-
-
 _JOINERS = "\u200c\u200d"
 
 
@@ -79,15 +73,10 @@ def _is_latin(character: str) -> bool:
 
 PUNCTUATION = ".,;:!?()[]{}«»“”„\"'’、。，；：！？（）「」"
 """Punctuation that may touch a word in a sentence."""
-
-
 MAX_TERMS = 4_096
 """Maximum number of distinct terms of a text."""
-
-
 TERMS_PER_QUERY = 128
 """Terms of one query; Lucene refuses more than 1,024 clauses."""
-
 
 _LANGUAGE_ANALYZERS = {
     "ar": "arabic",

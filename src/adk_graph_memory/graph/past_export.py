@@ -91,15 +91,9 @@ def _link_events(rows: Sequence[Record], kept_keys: Collection[NodeKey]) -> dict
 
 
 _FACT_COLUMNS: tuple[str, ...] = ("text", "words", "signature", "predicate", "modality", "topic", "author", "timestamp")
-
-
 _FACT_COLUMNS += ("offset", "valid_from", "said_to", "valid_to", "valid_from_precision", "said_to_precision")
-
-
 _FACT_COLUMNS += ("valid_to_precision", "correction", "single", "state", "direct")
 """Columns of a fact's row that are its properties."""
-
-
 _FACT_EDGES = frozenset(("SUBJECT", "OBJECT", "SUPPORTED_BY", "SUPERSEDES", "WOULD_SUPERSEDE", "DEPENDS_ON"))
 
 
@@ -267,12 +261,8 @@ def _store_value(value: Any) -> Any:
 
 
 _MEMORY_PROPERTIES = frozenset(("memory_id", "ingest", "kind", "open", "words", "extracted", "unembedded", "metadata"))
-
-
 _MEMORY_PROPERTIES |= {"manner", "writer", "origin"}
 """What an event has only as a turn of memory."""
-
-
 _MEMORY_EDGES = frozenset(("READS", "SUPPORTED_BY", "BECAUSE_OF"))
 """Relationships that lead to turns of memory alone."""
 
@@ -335,7 +325,7 @@ class _PastUser:
 
     @property
     def has_missing_nodes(self) -> bool:
-        """Whether memory knew somebody or something of which the graph has no node today."""
+        """Whether memory knew somebody or something without a node in today's graph."""
         return bool(self._missing_entities or self._missing_facts)
 
     def restore_node(self, node: PortableNode) -> PortableNode | None:

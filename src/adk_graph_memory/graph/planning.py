@@ -150,27 +150,16 @@ def _close_driver(driver: neo4j.Driver, process: int) -> None:
 
 logger = logging.getLogger(__name__)
 
-
 Occasion = Literal["read", "first", "later"]
 """When a statement runs: reading, as the first of its transaction that may write, or after one that has written, for
 which the server makes a plan of its own."""
-
-
 Stage = Literal["words", "searches", "rest"]
 """What is planned first, second and last: a search by words alone, searches, and all else."""
-
-
 STAGES: tuple[Stage, ...] = ("words", "searches", "rest")
-
-
 PLANNING_SECONDS = 600.0
 """The longest that one statement may take."""
-
-
 CHECK_SECONDS = 1.0
 """The longest that a search waits to hear whether the server was restarted."""
-
-
 CLOSING_SECONDS = 5.0
 """How long closing waits for the current statement."""
 
@@ -192,8 +181,6 @@ SESSION_STATEMENTS = (
     PlannedStatement("list_sessions_of_user", "read"),
 )
 """What a conversation asks of a session service."""
-
-
 HISTORY_STATEMENTS = (
     PlannedStatement("list_events", "read"),
     PlannedStatement("create_session", "first"),
@@ -201,8 +188,6 @@ HISTORY_STATEMENTS = (
     PlannedStatement("append_messages", "first"),
 )
 """What it asks of a history provider."""
-
-
 INGEST_STATEMENTS = (
     PlannedStatement("unread_turns", "first"),
     PlannedStatement("claim_turns", "later"),
@@ -218,12 +203,8 @@ INGEST_STATEMENTS = (
     PlannedStatement("near_facts", "first"),
 )
 """What it asks of a memory in order to remember: a model's reading all of it, rules all but the last."""
-
-
 CONVERSATION_STATEMENTS = (PlannedStatement("filling", "read"), *SESSION_STATEMENTS, *INGEST_STATEMENTS)
 """What it asks besides searches of an agent's memory."""
-
-
 ListStatements = Callable[[Mapping[str, Any]], Iterable[PlannedStatement]]
 """Lists what to plan, given the properties of the Meta node."""
 

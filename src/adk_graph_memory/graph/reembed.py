@@ -21,23 +21,13 @@ from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.records.turns import Embedding, Passage
 
 NodeKind = Literal["memory", "entity"]
-
-
 NODE_KINDS: tuple[NodeKind, ...] = ("memory", "entity")
-
-
 Key = tuple[str, str]
 """A scope's key and the id of a node in it."""
-
-
 LAST_ID = chr(sys.maxunicode)
 """Behind every key and id."""
-
-
 PAGES_PER_PLAN = 32
 """Pages that one statement plans."""
-
-
 _NO_EMBEDDING: dict[str, Any] = {"vector": None, "tokens": None}
 
 

@@ -20,7 +20,7 @@ from adk_graph_memory.records.turns import Turn
 
 @dataclass(frozen=True, slots=True)
 class OutdatedSession:
-    """A session of which turns were read by another extractor: how many turns, and their characters."""
+    """A session with turns that another extractor read: how many turns, and their characters."""
 
     scope: Scope
     session_id: str
@@ -58,7 +58,7 @@ async def iterate_outdated_sessions(
     user_id: str | None = None,
     since: float | None = None,
 ) -> AsyncIterator[OutdatedSession]:
-    """Yield the sessions of which an extractor of another version has read a turn last, user by user.
+    """Yield the sessions with turns last read by an extractor of another version, user by user.
 
     Never read again are turns on which the owner ruled, from which a fact was forgotten, or which were added directly.
 

@@ -83,8 +83,6 @@ async def create_missing_indexes(connection: Connection, lock: Transaction, stat
 
 
 _CREATED = re.compile(r"(?:(FULLTEXT|VECTOR) )?(INDEX|CONSTRAINT) `?([\w-]+)`? IF NOT EXISTS FOR \(n:(\w+)\)")
-
-
 _PROPERTY = re.compile(r"\bn\.(\w+)")
 
 

@@ -217,7 +217,7 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
     revisions = _list_revisions(derived)
     stored_revisions = {pair: content for pair, content in stored.revisions.items() if pair[0] in facts}
     erased_revisions = {pair for pair, content in stored_revisions.items() if revisions.get(pair) != content}
-    # A link that differs is erased and written anew: an old reason would stay otherwise.
+    # A link that differs is erased and written again: an old reason would stay otherwise.
     erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
     erased_bases = set(stored.dependencies - derived.dependencies)
     erased_keys = stored.entities.keys() - entities.keys()

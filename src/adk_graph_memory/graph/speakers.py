@@ -19,13 +19,9 @@ from adk_graph_memory.records.scopes import Scope
 SpeakerNames = tuple[tuple[str, ...], ...]
 """For each speaker the author's name on the turns, then their other names."""
 
-
 LANGUAGE_SAMPLE_SIZE, LANGUAGE_SAMPLE_CHARACTERS = 32, 200
 """Memories from which a user's languages are detected, and characters of each."""
-
-
 logger = logging.getLogger(__name__)
-
 
 MAX_CACHED_USERS = 10_000
 """Users in the cache."""

@@ -7,7 +7,7 @@ anybody), ``@database`` (of the whole deployment) or ``@schema`` (it makes or de
 settings. A block with ``SLOT`` in its name stands for two, one for each slot of vectors, ``a`` and ``b``. ``// include
 name`` stands for a fragment; ``// include name from row`` takes its parameters from a map of that name.
 
-All values are parameters, passed in one map. Neo4j plans a statement anew, for up to a second, for each new
+All values are parameters, passed in one map. Neo4j plans a statement again, for up to a second, for each new
 combination of parameter types, and lists and texts of another order of magnitude in length count as another type.
 A map is one type, whatever it holds.
 """
@@ -28,8 +28,6 @@ from adk_graph_memory.runtime.settings import Settings
 
 RETENTION = "retention"
 """The parameter that says what has expired; statements get it without being given it."""
-
-
 PERIODS = ("session_ttl", "event_ttl", "memory_ttl", "revision_ttl", "artifact_ttl", "user_state_ttl")
 
 
@@ -48,66 +46,34 @@ LABELS = frozenset(
     ("App", "User", "Session", "Event", "Memory", "Entity", "Fact", "Revision", "Ingest", "Tombstone")
 ) | {"Artifact", "ArtifactVersion", "Meta", "Migration"}
 """Every label we write."""
-
-
 OPERATOR, DATABASE, SCHEMA = "operator", "database", "schema"
 """The tags of blocks that are not about one user."""
-
-
 FRAGMENT = "fragment"
 """The tag of a block that other blocks include with ``// include name``."""
-
-
 TEMPLATE = "template"
 """The tag of a block with placeholders in braces that have to be filled in."""
-
-
 UNBOUNDED = "unbounded"
 """The tag of a block that takes as long as the whole graph is large."""
-
 
 ROWS_PER_STATEMENT = 250
 """Maximum rows per statement: the driver packs all rows at once and blocks the event loop meanwhile."""
 
-
 PARAMETER_MAP = "given"
 """The one parameter of our statements: a map of all values. ``$scope`` in a file becomes ``$given.scope``."""
-
 
 SLOT_NAMES = "ab"
 """The names of the two slots for vectors."""
 
-
 _SLOT = "SLOT"
-
-
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+(?:SLOT)?)((?: @[\w.]+)*)\n")
-
-
 _INCLUDE = re.compile(r"^// include (\w+)(?: from (\w+))?$", re.MULTILINE)
-
-
 _IDENTIFIER = re.compile(r"@(\w+)")
-
-
 _PARAMETER = re.compile(r"(?<!OPTIONS )\$(?=[a-z])")  # a new index takes its options from no map
-
-
 _MAPPED_PARAMETER = re.compile(rf"\${PARAMETER_MAP}\.(\w+)")
-
-
 _PARAMETER_OF_CALLER = re.compile(rf"\${PARAMETER_MAP}\.(?!{RETENTION}\b)")
-
-
 _LIMIT, _LIST = (re.compile(rf"\b{word} \${PARAMETER_MAP}\.(\w+)") for word in ("LIMIT", "IN"))
-
-
 _TYPES = re.compile(r"\[\w*:([A-Z_|]+)")
-
-
 _PROPERTY_KEY = re.compile(r"(?:(?<![\w.$])[a-z]\w*\.|[{,]\s*\.)([a-z]\w*)(?![\w.]*\()|[{,]\s*([a-z]\w*):")
-
-
 _NO_CODE = re.compile(r"//.*|'[^'\n]*'")
 
 

@@ -26,10 +26,7 @@ from adk_graph_memory.records.turns import Statement, make_memory_id
 
 NODES_PER_PAGE = 100
 """Nodes that one statement returns; a page of artifacts has 100 times 64 KiB at most."""
-
-
 APPS_PER_PAGE = 100
-
 
 _BLOCKS = {
     "Session": "sessions",
@@ -151,7 +148,7 @@ UserOutcome = Literal["new", "open", "done", "taken"]
 class VectorTarget:
     """What becomes of the vectors of an import.
 
-    Without a slot they are dropped; ``marks_missing`` says whether the next ingest is to make them anew.
+    Without a slot they are dropped; ``marks_missing`` says whether the next ingest makes new ones.
     """
 
     slot: VectorSlot | None = None

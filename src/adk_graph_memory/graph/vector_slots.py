@@ -21,15 +21,10 @@ from adk_graph_memory.records.turns import Embedding, Passage
 
 logger = logging.getLogger(__name__)
 
-
 FIRST_SLOT = SLOT_NAMES[0]
 """The slot of the first vectors."""
-
-
 INDEXED = ("memory", "entity")
 """What has a vector index in each slot."""
-
-
 INDEX_WAIT_SECONDS = 300
 """Seconds that a new index may take to come ONLINE on a large store."""
 

@@ -19,8 +19,6 @@ from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.runtime import telemetry
 
 WriteOutcome = Literal["written", "taken", "outdated"]
-
-
 _ChangeRows = dict[str, list[Any]]
 
 

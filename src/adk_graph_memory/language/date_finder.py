@@ -24,30 +24,15 @@ _MONTHS_AND_DAYS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
     *("december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
 )
-
-
 _TIME_UNITS = ("year", "month", "week", "day", "hour", "ago")
-
-
 YEAR_PATTERN = re.compile(r"(?:19|20)\d\d")
-
-
 _NUMERIC_DATE = re.compile(r"\d{1,2}([/.\-])\d{1,2}\1\d{2,4}")
-
-
 _DAY_NUMBER = re.compile(r"\d{1,2}(?![\d:])")
-
-
 _MORNING_PREFIX = re.compile(r"\b(?:la|esta|guten|am|jeden|diesen)\s+$", re.IGNORECASE)
-
-
 MAX_SENTENCE_LENGTH = 600
 """Characters above which a sentence is not searched for dates."""
-
-
 _REPARSE_OFFSETS = {"day": timedelta(weeks=1), "month": timedelta(days=31), "year": timedelta(days=366)}
 """How much earlier a sentence is parsed again, by the precision of its date."""
-
 
 DATEPARSER_LOCK = threading.Lock()
 """dateparser is not thread-safe: it caches language data in plain dictionaries."""

@@ -18,16 +18,11 @@ from adk_graph_memory import errors
 
 Precision = Literal["year", "month", "day", "time"]
 
-
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
     "December",
 )
-
-
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # strftime's names depend on the locale
-
-
 _ISO_LENGTHS = {"year": 4, "month": 7, "day": 10}
 """Length of the ISO 8601 prefix for each precision."""
 
@@ -197,11 +192,7 @@ def apply_fixed_offset(moment: datetime) -> datetime:
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 """Seconds of each unit."""
-
-
 _DURATION_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*([smhdw]?)\s*", re.ASCII)
-
-
 _ISO_DURATION = TypeAdapter(timedelta)
 
 

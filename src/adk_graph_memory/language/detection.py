@@ -13,16 +13,10 @@ import stop_words
 WIDE_RANGES = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
 """Scripts without spaces between words, and Hangul, which attaches particles to words."""
 
-
 WIDE_CHARACTER = re.compile(rf"[{WIDE_RANGES}]")
-
-
 WIDE_RUN = re.compile(rf"[{WIDE_RANGES}]+")
-
-
 WORD_PATTERN = re.compile(rf"[^\W\d_{WIDE_RANGES}]+(?:['’\-](?!s\b)[^\W\d_{WIDE_RANGES}]+)*")
 """A word of a script with spaces, without a possessive 's."""
-
 
 _LANGUAGES_BY_SCRIPT = {
     "LATIN": ("en", "de", "es", "fr", "it", "pt", "nl", "pl", "cs", "da", "sv", "nb", "fi", "hu", "ro", "tr", "ca"),
@@ -37,38 +31,20 @@ _LANGUAGES_BY_SCRIPT = {
     "HANGUL": ("ko",),
     "CJK": ("zh", "ja"),
 }
-
-
 _STOP_WORD_CODES = {"nb": "no"}
-
-
 _ARABIC_QUESTION_WORDS = {"ar": ["ماذا", "لماذا", "مما", "عما", "متى", "أين", "أي", "أية", "كم", "كيف", "هل"]}
 """Question words that the stop-words package does not list."""
-
-
 _ARABIC_VARIANTS = str.maketrans("أإآٱىة", "اااايه", "ـ")
 """Arabic letters with several spellings, and the tatweel, which only stretches a word."""
-
-
 _ARABIC_LETTER = re.compile(r"[\u0621-\u064a]")
-
-
 _ARABIC_PREFIX = re.compile(r"^(?:وال|بال|كال|فال|ال|لل)(?=\w{2})|^و(?=\w{3})")
 """The article and the words written together with the next one (and, with, as, for)."""
-
-
 _MAX_DETECTION_LENGTH = 400
 """Leading characters of a text that detection reads."""
-
-
 MIN_CONFIDENT_WORDS, _MIN_STOP_WORDS = 5, 3
 """Words, and stop words among them, that a text needs to count as in a language that is not expected."""
-
-
 _MIN_SCORE_RATIO = 0.6
 """The share of the best language's score at which the expected language still wins."""
-
-
 _MIN_LANGUAGE_SHARE = 0.1
 """The share of a person's words from which they speak a language."""
 

@@ -48,21 +48,13 @@ _UNITS = {
     "year": "year years jahr jahre jahren ans año años ano anos год года лет",
 }
 """What each unit is called; a word may be the name of several."""
-
-
 _CODES = ["eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "rub", "pln", "krw", "brl"]
-
-
 _SYMBOLS = "€$£¥₽₹₩"
-
-
 _SCALES = {
     **dict.fromkeys(["k", "thousand", "tausend", "tsd", "mille", "mil", "тыс", "тысяч"], 3),
     **dict.fromkeys(["million", "millions", "mio", "mn", "mln", "millionen", "millones", "млн"], 6),
     **dict.fromkeys(["billion", "billions", "bn", "mrd", "milliarde", "milliarden", "milliards", "млрд"], 9),
 }
-
-
 _NUMBER_WORDS = (
     "two three four five six seven eight nine ten eleven twelve",
     "zwei drei vier fünf sechs sieben - neun zehn - zwölf",
@@ -74,13 +66,9 @@ _NUMBER_WORDS = (
     "два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
 )
 """Two to twelve; left out are words that mean something else in another language: "once", "due", "elf", "Otto"."""
-
-
 _DIGITS_BY_WORD = {
     word: str(digit) for words in _NUMBER_WORDS for digit, word in enumerate(words.split(), 2) if word != "-"
 }
-
-
 _MONTHS = (
     "january jan januar jänner janvier enero janeiro gennaio januari января",
     "february feb februar feber février febrero fevereiro febbraio februari февраля",
@@ -95,25 +83,14 @@ _MONTHS = (
     "november nov novembre noviembre novembro ноября",
     "december dec dezember dez décembre diciembre dezembro dicembre декабря",
 )
-
-
 _MONTHS_BY_NAME = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-
-
 _COUNTRY_CODE = re.compile(r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3}")
 """Of telephone numbers; all that begin otherwise have three digits."""
-
-
 _DATE_UNIT, _TIME_UNIT = frozenset({"date"}), frozenset({"time of day"})
-
-
 _FIRST_PLACE, _LAST_PLACE = 0xF0000, 0x10FFFF
 """A character of the private use area stands for each quantity until all are read."""
-
-
 _MOST_DIGITS = 24
 """Digits of a number that is compared by its value; a longer one is compared as it is written."""
-
 
 UNITS_BY_NAME: dict[str, frozenset[str]] = {
     name: frozenset(unit for unit, names in _UNITS.items() if name in names.split())
@@ -126,35 +103,15 @@ def _join(words: Iterable[str]) -> str:
 
 
 _CURRENCY = rf"[{_SYMBOLS}] | (?<!\w) (?: {_join(_CODES)} )"
-
-
 _CURRENCY_AT_END = re.compile(rf"(?:{_CURRENCY})\s?$", re.VERBOSE)
-
-
 _WHOLE_YEAR = re.compile(r"(?:19|20)\d\d")
-
-
 _UNIT = rf"\ ?(?: {_join([*UNITS_BY_NAME, *_SCALES])} )(?!\w)"
-
-
 _DIGITS = r"(?<![\d.,]) \d{1,3} (?: [\ '’]\d{3} )+ (?!\d) (?: [.,]\d+ )? | \d+ (?: [.,]\d+ )*"
-
-
 _FRACTION, _PRIVATE = re.compile(r"(?<!\d)(\d*)(\d)\u2044([2458])"), re.compile("[\U000f0000-\U0010ffff]")
-
-
 _NUMBER_WORD = re.compile(rf"(?<!\w)(?: {_join(_DIGITS_BY_WORD)} )(?!\w)", re.VERBOSE)
-
-
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"<>)]*[^\s\"<>).,;:!?]")
-
-
 _ACCOUNT = re.compile(r"(?<!\w)[a-z]{2}\d{2} ?(?:[a-z]{4} ?)?(?:\d{4} ?){2,7}(?:\d{1,4}|(?<=\d))(?!\w)")
-
-
 _MONTH = rf"(?P<month>{_join(_MONTHS_BY_NAME)})"
-
-
 _DATES = tuple(
     re.compile(rf"(?<![\d./-]){form}(?!\d)")
     for form in (
@@ -166,22 +123,14 @@ _DATES = tuple(
         rf"(?<!\w){_MONTH}\.? (?P<day>\d\d?)(?:st|nd|rd|th)?,? (?P<year>(?:19|20)\d\d)",
     )
 )
-
-
 _DAY_OF_MONTH = re.compile(r"(?<![\w./-])(\d\d?)\. ?(\d\d?)\.(?! ?\d)")
-
-
 _SLASHED_DATE_OR_YEARS = re.compile(
     r"(?<![\w./-])(?:(\d\d?)([/-])(\d\d?)\2(\d{4}|\d\d)|(?:19|20)\d\d ?[-–/] ?(?:19|20)\d\d)(?!\d)"
 )
-
-
 _TELEPHONE = re.compile(
     rf"(?<![\w.,/:-]) (?P<front> [+(]\ ?\(?\d | 0 )? (?: [\ ()/.-]{{0,2}}\d ){{6,17}} (?![\d:]) (?P<unit> {_UNIT} )?",
     re.VERBOSE,
 )
-
-
 _TIME = re.compile(
     r"""
     (?<![\w.,:]) (?P<hour> [01]?\d | 2[0-3] )
@@ -190,8 +139,6 @@ _TIME = re.compile(
     """,
     re.VERBOSE,
 )
-
-
 _AMOUNT = re.compile(
     rf"""
     (?P<sign> (?<![\w.,)\]]) [-−–] (?= [{_SYMBOLS}\d] ) | (?<!\w) minus\  )?
@@ -376,28 +323,16 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Quantity | None
     (_AMOUNT, _read_amount),
 )
 """What is read first is not read again: a date is no telephone number, and a time of day no amount."""
-
-
 _NUMBER_HINT = re.compile(r"(?:\d[ ()/.-]{0,2}){6}\d|\b[A-Za-z]{2}\d\d \d{4}\b")
 """What every telephone and account number has; most texts have none."""
-
-
 _YEAR = r"(?:19|20)\d\d(?!\d)"
-
-
 _CODE = re.compile(
     rf"(?<![\w@./+-])(?:([A-Za-z]{{1,5}})-?(\d{{1,6}})|(?!I )([A-Z]{{1,4}}) (?!{_YEAR})(\d{{1,6}}))(?![\w@%]|[.,:/-]\w)"
 )
 """A seat, a flight, a model: letters with a number, and in capitals also apart from it, if that is no year."""
-
-
 _MAX_CODES = 16
 """Codes of a question that are searched for in other spellings."""
-
-
 _ENGLISH_STOP_WORDS = frozenset(("a", "an", "and", "as", "at", "be", "but", "by", "for", "if", "in", "is", "it", "no"))
-
-
 _ENGLISH_STOP_WORDS |= {"not", "of", "on", "or", "that", "the", "to", "was", "will", "with"}
 """Short ones that Lucene's English analyzer, which also reads other languages, drops; the usual list has "e" too."""
 

@@ -11,17 +11,9 @@ from typing import Protocol, TypeVar
 from adk_graph_memory import errors
 
 _LETTER_VARIANTS = str.maketrans("łđðøħ", "lddoh") | {ord("æ"): "ae", ord("œ"): "oe", ord("þ"): "th"}
-
-
 _LETTER_VARIANTS |= str.maketrans("ىیکةہۀ", "ييكههه")  # Egyptian, Persian and hasty forms of the same letters
-
-
 _KATAKANA_TO_HIRAGANA = {code: code - 0x60 for code in range(0x30A1, 0x30F7)}
-
-
 _UMLAUT_DIGRAPHS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
-
-
 _UNSPACED_RANGES = (
     ("\u0e00", "\u0eff"),
     ("\u1000", "\u109f"),
@@ -29,11 +21,7 @@ _UNSPACED_RANGES = (
     ("\u3005", "\u9fff"),
     ("\uac00", "\ud7a3"),
 )
-
-
 _DROPPED_CHARACTERS = frozenset("'’ʼ`´‘\"״׳″ـ")
-
-
 _KEPT_PUNCTUATION = frozenset("#&@%*")
 
 

@@ -22,15 +22,10 @@ _TOKEN_PATTERN = re.compile(
     r"|(?:[^\w\s]|_){1,2}|\n\s*"  # punctuation, and a line's indent
 )
 
-
 CUT_MARK = "…"
 """Stands for words of a text that were left out."""
-
-
 MAX_TOKEN_CHARACTERS = 30
 """The most characters that a token is taken to have, the white space around it included."""
-
-
 _MAX_CACHED_CHARACTERS = 400
 _MAX_LIST_CHARACTERS = 10_000
 """Length from which tokens are counted one by one instead of in one list."""

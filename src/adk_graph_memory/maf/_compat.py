@@ -12,8 +12,6 @@ LOOP_KEY = "_agent_loop_iteration"
 
 If that changes, ``test_a_loop_is_one_turn_and_its_nudges_are_nobody_s_words`` fails.
 """
-
-
 HAS_ORIGINS = "origin_session_ids" in inspect.signature(SessionContext.extend_messages).parameters
 """Whether messages can be attributed to other sessions, as since 1.13."""
 

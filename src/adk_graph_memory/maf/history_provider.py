@@ -76,8 +76,6 @@ def decode_message(body: str) -> Message | None:
 
 _new_messages: ContextVar[Sequence[Message]] = ContextVar("new_messages", default=())
 """What a run's model just said: new, even if it said the same before. Only what callers send can be sent again."""
-
-
 MAX_ATTEMPTS = 20
 """Attempts at appending, each after another writer was faster."""
 

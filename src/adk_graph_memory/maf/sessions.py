@@ -18,8 +18,6 @@ from adk_graph_memory import errors
 
 UserId = str | Callable[[AgentSession], str] | None
 """A user for all sessions of an agent, or a function that knows a session's; None: the session's state names it."""
-
-
 USER_KEY = "user_id"
 """The key of the user in a session's state, or in a provider's part of it, which comes first."""
 

@@ -31,7 +31,6 @@ from adk_graph_memory.runtime.concurrency import KeyedLocks
 
 logger = logging.getLogger(__name__)
 
-
 T = TypeVar("T")
 
 
@@ -91,12 +90,8 @@ def _stop_loops() -> None:
 
 # asyncio resolves host names in a thread pool, which is shut down before atexit runs: run before that.
 getattr(threading, "_register_atexit", atexit.register)(_stop_loops)
-
-
 MAX_TRACKED_SESSIONS = 10_000
 """Sessions whose last buffered event is remembered; other sessions are harmlessly buffered again as a whole."""
-
-
 MAX_BUFFERED_SESSIONS = 1_000
 """Sessions that may wait for an unavailable database; beyond it the oldest is dropped until its next run."""
 
@@ -205,23 +200,13 @@ class TurnBuffer:
 
 MAX_WRITERS = 8
 """Sessions that are queued in parallel."""
-
-
 RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0
 """Seconds until an unavailable database is tried again: the first pause, doubled each time, and the longest."""
-
-
 RELEASE_TIMEOUT = 0.5
 """Seconds that cancelled tasks get to release their claims; otherwise the claims end with their lease."""
-
-
 WAITS_FOR_GRAPH = "What was said waits in this process to be queued"
-
-
 NOT_QUEUED = "What was said cannot be queued for memory; it waits in this process for the session's next run"
 """How the log names what prevents queuing."""
-
-
 MAX_ATTEMPTS = 10
 """Attempts at one request, after which only ``ingest --pending`` retries it: some text fails with every model."""
 

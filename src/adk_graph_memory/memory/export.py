@@ -30,8 +30,6 @@ _HALF_A_HISTORY = (
     "an export cannot be limited to what was so at a time: half a history could not be derived again. Give "
     "AsOf(recorded=…) alone; `adk-graph-memory facts --valid-at TIME --json` lists what was so then"
 )
-
-
 CHANGED_USERS_KEPT = 100
 """Users whose names a report tells if somebody wrote to them meanwhile."""
 

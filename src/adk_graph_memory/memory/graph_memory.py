@@ -45,8 +45,6 @@ from adk_graph_memory.runtime.settings import Settings
 from adk_graph_memory.runtime.telemetry import ProblemLog
 
 logger = logging.getLogger(__name__)
-
-
 STAYS_STORED = "The words are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
 """What an error of :meth:`GraphMemory.remember` says of words that could not be read."""
 

@@ -27,7 +27,6 @@ from adk_graph_memory.records.turns import Statement, Turn, find_strongest_origi
 
 GuardRule = Callable[[GuardCandidate], GuardVerdict | None]
 
-
 _TEMPLATE_MARKS = re.compile(
     r"<\|\w+\|>|\[/?INST\]|<</?SYS>>|</?(?:system|assistant|instructions?)>|^#{2,}\s*(?:system|instructions?)\b"
     r"|\bsystem[ _-]?(?:prompt|override|message)\b|[\U000e0000-\U000e007f]"
@@ -35,8 +34,6 @@ _TEMPLATE_MARKS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Marks of chat templates, and characters that nobody sees but a model."""
-
-
 _ORDERS: tuple[tuple[str, str], ...] = (
     (r"\b(?:ignore|disregard|override|bypass)\b", r"\b(?:previous|prior|earlier|above|all|your|system)\b.{0,30}"
                                                  r"\b(?:instructions?|rules?|prompts?|guidelines?|directions?)\b"),
@@ -57,37 +54,25 @@ _ORDERS: tuple[tuple[str, str], ...] = (
     (r"(?:अनदेखा|नज़रअंदाज़)", r"निर्देश"),
 )  # fmt: skip
 """In each language, a word for ignoring and words for what an assistant was told, near each other in either order."""
-
-
 _NEAR = r".{0,60}?"
-
-
 _ORDER_PATTERNS = tuple(
     re.compile(f"{verb}{_NEAR}{noun}|{noun}{_NEAR}{verb}", re.IGNORECASE | re.DOTALL) for verb, noun in _ORDERS
 )
-
-
 _MACHINE = (
     r"(?:ai|a\.i\.|llms?|chatbots?|copilots?|(?:ai |virtual |digital )?assistants?|language models?|ai agents?|ki|ia|"
     r"ии|人工智能|助手|アシスタント)"
 )
-
-
 _REMEMBER = (
     r"\b(?:remember|memori[sz]e|note|store|save|record|assume|conclude|recuerd\w*|guard[ae]\w*|memoriz\w*|souvien\w*|"
     r"mémoris\w*|retien\w*|enregistr\w*|merk\w*|speicher\w*|ricord\w*|memorizz\w*|lembr\w*|onthou\w*|bewaar\w*|"
     r"zapamiętaj\w*|запомн\w*|сохран\w*|запам\w*)\b|記憶|覚え|保存|记住|記住|기억|저장|تذكر|احفظ|याद रख"
 )
-
-
 _THE_USER = (
     r"\b(?:the (?:user|human)|(?:el|la) usuari[oa]|l['’]utilisat(?:eur|rice)|(?:der|die|den) (?:be)?nutzer(?:in)?|"
     r"l['’]utente|o (?:usuário|utilizador)|de gebruiker|użytkownik\w*|пользовател\w*|користувач\w*)\b|ユーザー|"
     r"用户|用戶|사용자|المستخدم|उपयोगकर्ता"
 )
 """Nobody calls themselves so: who is to remember something of the user is ordered by somebody else."""
-
-
 _ADDRESS_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -169,8 +154,6 @@ def apply_rules(candidate: GuardCandidate) -> GuardVerdict | None:
 
 
 Guard = Callable[[GuardCandidate], GuardVerdict | None]
-
-
 GuardOption = Guard | Literal["rules"] | None
 
 

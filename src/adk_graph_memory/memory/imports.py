@@ -35,12 +35,8 @@ def make_format_error(place: str, expected: str, stood: str) -> errors.Unreadabl
 
 
 EXPECTED = "a file that `adk-graph-memory export` wrote"
-
-
 MEND = "Put back the line as the export wrote it, or export again, and import the file once more"
 """What to do about a line that cannot be read."""
-
-
 EARLY_END = "it says that the file ends here, and more lines follow"
 
 
@@ -63,7 +59,7 @@ class ExportedNode:
 
 @dataclass(slots=True)
 class UserSection:
-    """The lines of one user; each iteration over them starts anew.
+    """The lines of one user; each iteration over them starts from the beginning.
 
     Args:
         file: the file, open.
@@ -219,21 +215,12 @@ def _begins_section(value: Mapping[str, Any]) -> bool:
 
 T = TypeVar("T")
 
-
 ROWS_PER_BATCH = 250
-
-
 BYTES_PER_BATCH = 1_000_000
 """Bytes of lines from which on a batch is written, however few they are."""
-
-
 REFUSED = "refused by the database"
-
-
 REFUSALS = (errors.QueryFailed, errors.ConstraintViolated, errors.InvalidUnicode)
 """What the database says to a line that it does not take."""
-
-
 REFUSED_LINE = "not of this graph's vectors or artifact store"
 
 

@@ -40,23 +40,14 @@ from adk_graph_memory.runtime.telemetry import ProblemLog
 
 logger = logging.getLogger(__name__)
 
-
 QUEUED_REASON = "waits for its turn"
 """The reason stored with a pending request that has not been tried yet."""
-
-
 RELEASE_SECONDS = 1.0
 """Time to release a lease after the database was away."""
-
-
 STAYS_PENDING = "What was said is not remembered yet; it stays queued in the graph"
 """How the log names what a failing ingest prevents."""
-
-
 MAX_LEASED_TURNS = 10_000
 """Turns that one transaction stores."""
-
-
 MAX_WRITE_ATTEMPTS = 10
 """Plans made for one window, at most, when other workers keep writing to the same user."""
 

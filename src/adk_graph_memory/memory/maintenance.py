@@ -25,10 +25,7 @@ from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.runtime import telemetry
 
 T = TypeVar("T")
-
-
 logger = logging.getLogger(__name__)
-
 
 EMBEDDED_AT_ONCE = 100
 """Texts without a vector that one step of mending embeds."""

@@ -38,12 +38,8 @@ from adk_graph_memory.records.turns import OWNER_SESSION, Turn, check_timezone_a
 from adk_graph_memory.runtime import telemetry
 
 _MakeWord = Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
-
-
 TICK = timedelta(milliseconds=1)
 """How much later than a word the owner's word about it is at least."""
-
-
 Change = datetime | EllipsisType | None
 """A new date, None for none, or ``...`` for the date as it is."""
 

@@ -41,28 +41,16 @@ from adk_graph_memory.runtime.telemetry import ProblemLog
 
 CHARACTERS_PER_TOKEN = 5
 """More than most tokens have, so that the budget is filled even if some memories are duplicates."""
-
-
 FIRST_WAIT = 20.0
 """Seconds that the first question of somebody who looks, or of a tool, waits for the embedder before words alone do."""
-
-
 DUPLICATE_MARGIN = 10
 """Memories fetched beyond the limit, to make up for duplicates."""
-
-
 HURRIED_SHARE = 2 / 3
 """Share of ``database_timeout`` after which an agent's search is made again, by words alone, in the rest of it."""
-
-
 STILL_PLANNING = "the server has just started and is still planning the search"
 """Why an agent's search was by words alone, if not for a timeout."""
-
-
 BY_WORDS_ALONE = "The server had no time for a whole search, so it was by words alone"
 """How the log names what a busy server prevents."""
-
-
 _QuestionVector = tuple[QuestionEmbedding | None, VectorSlot | None, str | None]
 """A question's embedding, the slot to compare it with, and why there is none."""
 

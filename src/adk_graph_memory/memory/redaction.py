@@ -20,15 +20,10 @@ from adk_graph_memory import errors
 from adk_graph_memory.records.turns import Statement, Turn
 
 TextSpan = tuple[int, int]
-
-
 Detector = tuple[str, Callable[[str], Iterable[TextSpan]]]
-
 
 _CHUNK_SIZE, _CHUNK_OVERLAP = 50_000, 2_000
 """Characters searched at a time, and how far a match may reach beyond them."""
-
-
 _MAX_ROUNDS = 8
 """No text has needed more than three rounds; the limit keeps a hostile text from holding up others."""
 
@@ -106,7 +101,6 @@ def _simplify_character(character: str) -> str:
 _REST = re.compile(r"(?:\.?[\w-]+)*")
 """The rest of a token: its format may have grown since the detector was written, or the detector may stop short."""
 
-
 _SECRET_FORMATS = (
     ("private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
                     r"(?:(?:(?!-----)[\s\S])*-----END [A-Z0-9 ]*-----|(?:(?:\s|\\n)*[A-Za-z0-9+/=]{20,})+)"),
@@ -125,50 +119,25 @@ _SECRET_FORMATS = (
 """Published formats that detect-secrets 1.5 does not know (OpenAI's and Anthropic's API keys among them), finds only in
 part, or searches for in quadratic time."""
 
-
 _SURE = (
     r"(?:pass[_-]?(?:word|phrase|wort|code)|passwd|pswd|pwd?|contraseña|contrasena|kennwort|"
     r"(?:api|auth|access|account|client|private|secret|service|signing)[ _-]?(?:access[ _-]?)?key|"
     r"(?:client|api|app|shared)[ _-]?secret|(?:access|auth|api|bearer|refresh)[ _-]?token)"
 )
-
-
 _VAGUE = r"(?:secret|token)"
-
-
 _BEFORE, _AFTER = r"(?<![\[\w])(?:\w{1,40}?[_.-])?", r"(?:[_-]\w{1,20})?\b(?:\\{0,3}[\"'`]\]?)?"
-
-
 _SIGN = r"[ \t]{0,3}(?::=|=>|={1,3}|:)[ \t]{0,3}"
-
-
 _OPEN = r"(?!\[[A-Za-z ]+\])"
 """Skips a value that is already a placeholder."""
-
-
 _QUOTE = r"(\\{0,3}[\"'`])"
-
-
 _WORD = r"(?:[^\s\"'`,;&\\]|\\(?!\\{0,3}[\"'`]))"
-
-
 _LETTER, _DIGIT, _SYMBOL = (rf"(?={_WORD}{{0,200}}?{kind})" for kind in ("[A-Za-z]", "[0-9]", "[0-9@#$%^&*+_]"))
-
-
 _VALUE = rf"{_OPEN}(?P<value>{_WORD}"
-
-
 _LOOK = 200
 """Characters a pattern searches for the end of a value, so that a text of many ``token:`` stays cheap. _BEYOND finds
 what a longer value has beyond them."""
-
-
 _BEYOND = re.compile(rf"{_WORD}*")
-
-
 _SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Digest)[ \t]{1,3}"
-
-
 _ASSIGNMENT_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -194,7 +163,6 @@ _ASSIGNMENT_PATTERNS = tuple(
     )
 )
 """``password: hunter2``. The keyword detector of detect-secrets finds one secret a text, up to the end of its line."""
-
 
 _CARD_NUMBER = re.compile(
     r"(?<![\w+.,-])(?:[0-9]{13,19}|[0-9]{4}([ \u00a0\u202f-])[0-9]{6}\1[0-9]{5}"
@@ -304,10 +272,7 @@ def _make_span_finder(
 
 
 RedactFunction = Callable[[str], str]
-
-
 RedactOption = RedactFunction | Literal["secrets"] | None
-
 
 REDACTED_PLACEHOLDER = "[redacted]"
 """Replaces a turn or statement that redaction leaves empty: an embedder may refuse empty text."""

@@ -137,8 +137,6 @@ def is_part_of(reading_id: str, ingest_id: str) -> bool:
 
 FREE_REWRITES = 3
 """Attempts at one rewrite while other workers may write to the same user; then they wait for it."""
-
-
 MAX_COMPARISONS = 10
 """Looks at a user whom others keep writing to."""
 

@@ -181,16 +181,10 @@ def check_authors(scope: Scope, authors: Iterable[str | None]) -> None:
 
 
 SharedMemories = Sequence[SharedMemory]
-
-
 FindShared = Callable[[str, str], SharedMemories | Awaitable[SharedMemories]]
 """From an app's name and a user's id to the shared memories that this user's searches read."""
-
-
 SharedOption = SharedMemories | FindShared
 """The same ones for every user, or a function that finds them."""
-
-
 PROMOTED = "promoted"
 """What stands for the extractor of a promoted fact."""
 
@@ -302,8 +296,6 @@ def check_shared(memory: object) -> SharedMemory:
 
 _ANONYMOUS_AUTHOR = "user"
 """ADK's author of whatever a user says, who in a shared memory could be anybody."""
-
-
 _USER_PATTERN = re.compile(r"\bthe user\b|^user\b", re.IGNORECASE)
 
 

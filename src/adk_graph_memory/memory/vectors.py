@@ -23,19 +23,12 @@ from adk_graph_memory.runtime.telemetry import ProblemLog
 
 logger = logging.getLogger(__name__)
 
-
 MAX_CACHED_QUESTIONS = 100
 """Question embeddings kept in the cache."""
-
-
 MAX_REFUSED_TEXTS = 5
 """Single texts that an embedder may refuse before the rest of the batch is given up."""
-
-
 LOAD_RETRY_PAUSE = 60.0
 """Seconds after which an agent's search tries again to load an embedder that could not be loaded."""
-
-
 TEXT_ONLY, NOT_EMBEDDED = "Memories are searched by full text alone", "New memories wait for their vectors"
 """How the log names what a failing embedder prevents."""
 

@@ -34,16 +34,10 @@ from adk_graph_memory.runtime.settings import Settings
 
 KNOWN_PIECES, FOREIGN_PIECES = 1.5, 2.5
 """Pieces per word up to which a language counts as known, and from which it counts as foreign."""
-
-
 KNOWN_WIDE_PIECES, FOREIGN_WIDE_PIECES = 0.75, 1.0
 """The same per character in scripts without spaces: a tokenizer that knows the script has multi-character pieces."""
-
-
 MULTILINGUAL_TOKEN_COUNT = 100_000
 """Vocabulary size from which a tokenizer counts as multilingual."""
-
-
 MAX_FLUENCY_LENGTH = 2_000
 """Leading characters of a text that are scored."""
 
@@ -91,17 +85,9 @@ def _interpolate_fluency(pieces: float, known: float, foreign: float) -> float:
 
 _ENDING = re.compile(r"after (interpreter )?shutdown")
 """What Python says to a thread that goes on while its process ends."""
-
-
 EmbedderLike = Embedder | Callable[[str], Sequence[float]] | str | None
-
-
 EmbedderChoice = EmbedderLike | Literal[False]
-
-
 S = TypeVar("S")
-
-
 T = TypeVar("T")
 
 

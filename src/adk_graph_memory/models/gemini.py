@@ -21,13 +21,9 @@ from adk_graph_memory.runtime import concurrency
 
 MAX_REQUEST_TEXTS = 100
 """Texts per request: the Gemini API takes no more; Vertex AI takes 250."""
-
-
 MAX_REQUEST_CHARACTERS = 20_000
 """Characters per request: Vertex AI takes 20,000 tokens, and in some scripts a character is a token. A longer text is
 cut; the models read only 2,048 tokens of each anyway, gemini-embedding-2 8,192."""
-
-
 EMPTY_PLACEHOLDER = "(no text)"
 """Replaces an empty text, which Vertex AI would skip silently and the Gemini API would refuse with its whole batch."""
 
@@ -40,8 +36,6 @@ class _EmbeddingTask(NamedTuple):
 
 
 _DOCUMENT_TASK = _EmbeddingTask("RETRIEVAL_DOCUMENT", "title: none | text: ")
-
-
 _QUESTION_TASK = _EmbeddingTask("RETRIEVAL_QUERY", "task: search result | query: ")
 
 

@@ -29,15 +29,9 @@ if TYPE_CHECKING:
 
 
 ONNX_FILE = "onnx/model.onnx"
-
-
 WEIGHTS_FILE = "model.safetensors"
-
-
 MAX_THREADS = 4
 """Threads of one pass; a question is too short to gain from more, and the server needs cores, too."""
-
-
 PAD_TOKENS = ("[PAD]", "<pad>")
 
 
@@ -205,8 +199,6 @@ def _read_json(path: Path) -> Any:
 
 GRAPH = Path(__file__).with_name("graphs") / f"{DEFAULT_MODEL}.onnx"
 """The export of the default model without its weights, for those of the package."""
-
-
 FILES = [f"{ONNX_FILE}*", "*.json"]
 """What an export consists of, as patterns; ``*`` stands for folders, too."""
 

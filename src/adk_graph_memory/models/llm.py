@@ -23,10 +23,8 @@ from adk_graph_memory.runtime.settings import Limits
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
-
 FIRST_PAUSE = 1.0
 """Seconds before the first retry of a call; about twice as long before each further one."""
-
 
 _REPAIR_PROMPT = (
     "That was not the JSON I asked for: {reason}\n"

@@ -16,12 +16,8 @@ from adk_graph_memory import errors
 from adk_graph_memory.models import hub
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-
-
 BATCH_SIZE = 8
 """Texts per forward pass: each is padded to the longest, and long turns come with many short names and facts."""
-
-
 CHUNK_SIZE = 32
 """Texts per call; between two calls a question gets its turn."""
 

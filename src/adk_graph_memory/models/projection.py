@@ -24,35 +24,20 @@ from adk_graph_memory import errors
 
 FloatArray = npt.NDArray[np.float32]
 
-
 TOKEN_DIMENSIONS = 96
 """Dimensions of a projected token vector; fewer lose half a point of recall, more gain none."""
-
-
 MAX_TOKEN_VECTORS = 64
 """Token vectors stored of a text, 48 bytes each; of a longer text, every second, third … is stored."""
-
-
 CLIP_DEVIATIONS = 2.5
 """Deviations at which a number is clipped to fit four bits."""
-
-
 BLOCK_SIZE = 1_024
 """Token vectors that are unpacked at a time."""
-
-
 SINGLE_THREAD_LIMIT = 2**18
 """Multiplications up to which OpenBLAS uses a single thread."""
-
-
 DEFAULT_SPREAD = 0.06
 """The spread of a projection that was not fitted to any texts, measured with all-MiniLM-L6-v2."""
-
-
 _FINGERPRINT_SIZE = 4
 """Bytes before packed vectors that identify their projection."""
-
-
 _LEVELS = (np.arange(16, dtype=np.float32) - 7.5) / 7.5
 
 

@@ -38,11 +38,7 @@ class Prompt:
 
 FRAMES = ("conversation", "known", "new")
 """Tags that mark in a prompt where data begins and ends."""
-
-
 _FRAME_PATTERN = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
-
-
 _LINE_SEPARATORS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}
 """Line breaks that JSON leaves as they are."""
 

@@ -128,20 +128,12 @@ class TorchModel:
 
 CONTEXT_TOKENS = 48
 """Tokens of context that the model reads before a text, or before a part of a long one."""
-
-
 MAX_CONTEXT_CHARACTERS = 400
 """Characters of context that are split into tokens."""
-
-
 MAX_TEXT_PARTS = 8
 """Parts of a long text that are embedded, each as long as the model takes: some 1,200 words with the default model."""
-
-
 MAX_TEXT_CHARACTERS = 40_000
 """Characters of a text that are split into tokens."""
-
-
 BATCH_SIZE = 16
 """Parts per forward pass; parts of similar length go together."""
 

@@ -13,8 +13,6 @@ from adk_graph_memory.language.text import cache_short, digest, fold_text, has_w
 from adk_graph_memory.records.turns import OWNER_SESSION, Origin, Role, Turn
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
-
-
 Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
 """How an author meant words that are not plainly their own."""
 

@@ -14,18 +14,11 @@ from adk_graph_memory.records.extractions import Modality, Remark, Source
 from adk_graph_memory.records.turns import Origin, check_timezone_aware, find_strongest_origin
 
 FactOperation = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]
-
-
 RevisionOperation = Literal[FactOperation, "REOPEN"]
-
-
 FactState = Literal["current", "superseded", "retracted"]
-
 
 STATES_PREDICATE = "states"
 """The predicate of facts kept in the speaker's own words; their value is the text, not the object."""
-
-
 _IDENTIFYING = frozenset(
     ("phone", "telephone", "mobile", "cell", "fax", "number", "email", "mail", "iban", "account", "url", "website")
 )

@@ -19,16 +19,10 @@ NODE_KEYS: Mapping[str, tuple[str, ...]] = {
     "Tombstone": ("key",),
 }
 """What tells a user's nodes of one label apart, in the order in which they are exported."""
-
-
 SECOND_LABELS = frozenset({"Memory"})
 """Labels that nodes have beside one of those."""
-
-
 MEMORY_LABELS = frozenset({"Event", "Fact"})
 """Those that may have a second one."""
-
-
 EDGE_PATTERNS = frozenset(
     (
         ("User", "HAS_SESSION", "Session"),
@@ -51,14 +45,9 @@ EDGE_PATTERNS = frozenset(
     )
 )
 """Our relationships: the label that a type leads from, the type, and the label that it leads to."""
-
-
 EDGE_TYPES = frozenset(type for _, type, _ in EDGE_PATTERNS)
-
-
 LOCAL_PROPERTIES = frozenset(("scope", "lock", "lease", "lease_until", "import_id", "import_open"))
 """Properties that belong to one graph: locks, leases, and what an import has noted."""
-
 
 NodeKey = tuple[str | int, ...]
 

@@ -15,12 +15,8 @@ from adk_graph_memory.records.facts import FactOperation, Proposition
 from adk_graph_memory.records.turns import Origin, Turn
 
 RulingOperation = Literal["correct", "pin", "unpin", "retract", "rollback", "merge", "split"]
-
-
 OWNER = "owner"
 """Who made an owner's reading, in place of a model."""
-
-
 RULING_REASONS: Mapping[RulingOperation, str] = {
     "correct": "corrected by the owner",
     "pin": "pinned by the owner",
@@ -137,11 +133,7 @@ class OwnerWord:
 
 
 _UNREADABLE = "What was read of this user's words cannot be read any more: run `adk-graph-memory doctor --mend`."
-
-
 _ADAPTER = TypeAdapter(Reading)
-
-
 _LEFT_TO_TURNS: Any = {"extraction": {"facts": {"__all__": {"sources": {"__all__": {"author", "origin"}}}}}}
 """What a turn says of its own words."""
 

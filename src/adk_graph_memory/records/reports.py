@@ -18,12 +18,8 @@ class SkippedRow:
 
 MAX_PROBLEMS = 100
 """Skipped rows whose places are kept; beyond, they are only counted."""
-
-
 LOOSE = "without one of its nodes"
 """The kind of an export's relationships with a node that was written while the export ran."""
-
-
 HARMLESS_KINDS = frozenset(("of another app or user", "expired", "without a fact", LOOSE))
 """Kinds of skipped rows that nobody has to mend."""
 
@@ -135,10 +131,7 @@ Invariant = Literal[
     "ownerless_nodes",
 ]
 
-
 _MEND = "`adk-graph-memory doctor --mend` mends it."
-
-
 _DESCRIPTIONS: dict[Invariant, tuple[str, str]] = {
     "edges_across_users": ("edges that lead to another user's memory", _MEND),
     "unsupported_facts": ("facts that no quote supports and no owner stated", _MEND),

@@ -103,18 +103,11 @@ class IngestReport:
 
 
 Ending = Literal["replaced", "plan", "retracted"]
-
-
 ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
 """The note on an ended fact: another value replaced it, the plan is past, or it was never true."""
-
-
 MACHINE_NOTES: Mapping[Origin | None, str] = {"agent": "an agent's word", "tool": "a tool's word"}
 """The note on a fact that no person said."""
-
-
 STALE_NOTE = "may no longer be so"
-
 
 _MAX_NOTE_CHARACTERS = 200
 """Length to which a prompt cuts the text that replaced a memory."""
@@ -384,11 +377,7 @@ def _add_durations(first: Mapping[str, float], second: Mapping[str, float]) -> d
 
 
 Section = Literal["who", "home", "work", "people", "preferences", "instructions", "other"]
-
-
 SECTIONS: tuple[Section, ...] = get_args(Section)
-
-
 SECTION_TITLES: Mapping[Section, str] = {
     "who": "Who they are",
     "home": "Home",
@@ -399,8 +388,6 @@ SECTION_TITLES: Mapping[Section, str] = {
     "other": "Also",
 }
 """The heading of each section in a profile's text, in its order."""
-
-
 UserPlace = Literal["subject", "object", "agent", "nowhere"]
 """What the user is in a fact; ``agent`` if the user told it of their agent, ``nowhere`` if it names no subject."""
 

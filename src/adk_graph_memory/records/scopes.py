@@ -11,7 +11,6 @@ from adk_graph_memory.language.text import digest
 MAX_KEY_BYTES = 8_000
 """Bytes (UTF-8) of what is indexed together: Neo4j refuses an index key above 8,167 bytes, our own part included."""
 
-
 OWNER_NAME = "user"
 """What the owner of a memory is called in it: the author of their turns, and the entity that they are."""
 

@@ -14,35 +14,20 @@ from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.scopes import check_id, check_text
 
 MemoryKind = Literal["fact", "event"]
-
-
 Role = Literal["user", "model"]
-
-
 Origin = Literal["owner", "user", "import", "agent", "tool"]
 """Whose word it is, the strongest first: that of the memory's owner about the memory, a person's, imported from where a
 model or nobody known worded it, an agent's, a tool's."""
-
-
 _ORIGINS_BY_ROLE: Mapping[str, Origin] = {"user": "user", "model": "agent"}
-
 
 RULES = "rules"
 """Stands for no model in its place."""
-
-
 NO_SESSION = ":no-session:"
 """The session of a user's turns that came without a session id."""
-
-
 OWNER_SESSION = ":owner:"
 """The session of what the owner of a memory said about it."""
-
-
 STATEMENT_SESSION = ":statements:"
 """The session of statements that are consolidated with what memory holds."""
-
-
 PROMOTED_SESSION = ":promoted:"
 """How the session of a fact's quotes begins in a shared memory; the fact's id follows."""
 

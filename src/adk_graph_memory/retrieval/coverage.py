@@ -13,12 +13,8 @@ from adk_graph_memory.language.text import has_wide_character
 
 UNTRUSTED_SHARE, TRUSTED_SHARE = 0.1, 0.4
 """Shares of a question's words in the best texts: up to the first, words count nothing; from the second on, fully."""
-
-
 BEST_TEXTS = 3
 """Texts, those with most of a question's words, that may cover them between them."""
-
-
 _WORD = re.compile(r"\w+")
 
 

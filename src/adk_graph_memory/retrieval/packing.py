@@ -17,8 +17,6 @@ from adk_graph_memory.retrieval.coverage import WordRoots
 
 _ELLIPSIS_TOKENS = 3
 """Tokens of the marks at the ends of a passage."""
-
-
 _MIN_PASSAGE_TOKENS = 64
 """Tokens that a passage may always have, however small the budget."""
 
@@ -67,8 +65,6 @@ def pack_recollections(
 
 
 _END_MARKS = " .!…。！"
-
-
 _WORD_PIECE = re.compile(rf"\s*(?:[{WIDE_RANGES}]{{1,20}}|[^\s{WIDE_RANGES}]{{1,200}})")
 """A word with the space before it; text without spaces is cut into pieces."""
 

@@ -19,14 +19,9 @@ from adk_graph_memory.graph.statements import CypherStatements
 
 logger = logging.getLogger(__name__)
 
-
 QueryPlan = Mapping[str, Any]
-
-
 PROCEDURE_PREFIXES = ("db.index.fulltext.query", "db.index.vector.query", "apoc.path.", "apoc.neighbors.", "apoc.algo.")
 """Prefixes of procedures that only read the graph; no plan shows what else a procedure does."""
-
-
 FUNCTION_PREFIXES = (
     "coll.",
     "date.",
@@ -46,41 +41,18 @@ FUNCTION_PREFIXES = (
 )
 """Prefixes of functions that read only their arguments; a function without a dot in its name is always Neo4j's own."""
 
-
 _UNKNOWN_NAME_CODES = ("01N50", "01N51")
 """The server's codes for an unknown label and an unknown relationship type."""
-
-
 _UNKNOWN_NAME = re.compile(r"The (label|relationship type) `([^`]*)`")
-
-
 _SERVER_OPERATORS = ("LoadCSV", "Show", "Terminate")
-
-
 _QUOTED_TEXT = re.compile(r"\$`(\w*)`|`[^`]*`|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
-
-
 _LOAD_CSV = re.compile(r"\bLOAD CSV\b")
-
-
 _PROCEDURE_CALL = re.compile(r"\b(?:CALL |ResolvedCall\()([\w.]*)\(")
-
-
 _FUNCTION_CALL = re.compile(r"\b((?:\w+\.)+\w+)\(")
-
-
 _START_OPERATOR = re.compile(r"Scan|Seek|Search|Lookup|CountStore|ProcedureCall")  # Lookup: of a label like $("Fact")
-
-
 _NESTED_MATCH = re.compile(r"\bMATCH (?:(?!\b(?:WHERE|WITH|RETURN|CALL|MATCH)\b).)*", re.DOTALL)
-
-
 _NESTED_PATH = re.compile(r", (?=\()")
-
-
 _NODE_NAME = re.compile(r"\((?!_\b)(\w+)")
-
-
 _SCOPE_BINDING = re.compile(r"(?<![\w.$])(?<!NOT )(?:[\w.]+ ?(?:=|\bIN) ?\[?\$scope\b|\$scope ?=)")
 
 

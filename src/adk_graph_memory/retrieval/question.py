@@ -103,40 +103,22 @@ def _replace_year(moment: datetime, year: int) -> datetime:
 
 MAX_QUESTION_WORDS = 128
 """A text with more words is a message; a sentence embedder reads no more of it either."""
-
-
 _MIN_CONTENT_WORDS = 6
 """Words, not counting stop words, that the sentences taken from an end have at least: more than a greeting."""
-
-
 _MAX_SENTENCE_CHARACTERS = 1_000
 """Characters used of a sentence at an end: those nearest to that end."""
-
-
 _END_SENTENCE_WORDS = 16
 """Words searched for of such a sentence: enough for a question, not for a list."""
-
-
 _END_BOOST = 2.0
 """The boost of such words."""
-
-
 IDENTIFIER_BOOST = 64.0
 """The boost of a number or a code: more than the groups of its digits together, which others have too, though a word is
 the less rare for Lucene the fewer memories have any in that property."""
-
-
 _MAX_PLAIN_WORDS = 32
 """Words from the middle that are not names: the longest, which are usually rare."""
-
-
 _WORDS_PER_PART = 8
 """Words from the middle that are searched for together."""
-
-
 _SENTENCE = re.compile(r"(?:[^.!?。！？؟…\n]|[.!?…](?=\S))+[.!?。！？؟…]*")
-
-
 _WORD = re.compile(r"\w+")
 
 
@@ -240,7 +222,6 @@ def _select_content_words(text: str, language: str) -> list[str]:
 REPORTING_DELAY = timedelta(days=7)
 """How long after an event people still tell of it."""
 
-
 _HALF_PERIODS: dict[Precision, timedelta] = {
     "year": timedelta(days=182),
     "month": timedelta(days=15),
@@ -248,14 +229,11 @@ _HALF_PERIODS: dict[Precision, timedelta] = {
     "time": timedelta(),
 }
 """Half of the time that a date of each precision names."""
-
-
 EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = (
     datetime(1900, 1, 1, tzinfo=UTC).timestamp(),
     datetime(2200, 1, 1, tzinfo=UTC).timestamp(),
 )
 """The range of dates that people speak of, in seconds since 1970."""
-
 
 _PAST_WORDS = re.compile(
     r"\b(?:used to|previous(?:ly)?|former(?:ly)?|originally|back then|in the past|(?<!how )(?<!years )(?<![-’'])old"
@@ -266,18 +244,10 @@ _PAST_WORDS = re.compile(
     r"|पहले|以前|之前|从前|最初|昔|かつて|예전|전에|처음",
     re.IGNORECASE,
 )
-
-
 _EARLIER_WORDS = re.compile(r"\b(?:before|until|earlier|first)\b", re.IGNORECASE)
 """Words that mean the past only beside a past verb."""
-
-
 _PAST_VERBS = re.compile(r"\b(?:did|was|were|had|ago)\b", re.IGNORECASE)
-
-
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-
-
 _AGENT_ADDRESS = {
     "en": re.compile(r"\b(?:your?|recommended|suggested)\b", re.IGNORECASE),
     "es": re.compile(r"\b(?:tú|usted|te)\b", re.IGNORECASE),
@@ -290,34 +260,20 @@ _AGENT_ADDRESS = {
     "ko": re.compile(r"당신"),
 }
 """Words that address the agent itself, by language."""
-
-
 _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
-
-
 _THIRD_PARTY = re.compile(r"(?<=[\w,;:] )(?!I\b)[A-Z]\w+")
-
-
 _POLITE_REQUEST = re.compile(
     r"\b(?:do|can|could|would|will) you (?:please )?(?:remember|know|recall|tell|say|remind)\b", re.IGNORECASE
 )
-
-
 _PLURAL_QUESTION = re.compile(
     r"\b(?:what|which|whose)(?: \w+){0,2} \w+[^su\W]s (?:of \w+ )?(?:do|does|has|have|are|can|could|would|might)\b"
     r"|\b(?:what|who) are\b|\b(?:kinds?|types?|sorts?|some) of\b",
     re.IGNORECASE,
 )
 """A question for a list, which has no latest answer."""
-
-
 _EVER_QUESTION = re.compile(r"^(?!.*\b(?:do|does)\b).*\b(?:has|have)\b", re.IGNORECASE | re.DOTALL)
 """A question for what has ever happened."""
-
-
 _OWN_BELONGINGS = re.compile(r"\b(?:my|our)((?:\s+\w+){1,3})", re.IGNORECASE)
-
-
 _OTHERS_BELONGINGS = re.compile(
     r"(?:\b(?!(?:it|that|this|what|there|here|where|how|who|he|she|let)['’])\w+['’]s|\b(?:his|her|their))"
     r"((?:\s+\w+){1,3})",

@@ -20,7 +20,6 @@ from adk_graph_memory.records.results import Ending, Recollection
 
 Row = Mapping[str, Any]
 
-
 COLUMNS = (
     *("text", "score", "id", "kind", "author", "timestamp", "offset", "valid_from", "valid_to"),
     *("valid_from_precision", "valid_to_precision", "modality", "metadata", "source_event_ids", "session_id", "quote"),
@@ -28,8 +27,6 @@ COLUMNS = (
     *("manner", "origin", "writer"),
 )
 """The columns of a record, in their order."""
-
-
 ENDING = ("state", "modality", "valid_to", "successors")
 """What is returned of a fact that ended."""
 
@@ -83,16 +80,10 @@ _KNOWN_COLUMNS = frozenset(
     *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "writer", "origin"),
 }
 """Columns of a retrieval query that have a meaning here; all others are a caller's own."""
-
-
 _MAX_QUESTION_CHARACTERS = 200
 """Length to which the question before an answer is cut."""
-
-
 _MAX_SUCCESSORS = 2
 """Successors that are returned with a memory."""
-
-
 _MAX_TIMESTAMP = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 

@@ -21,12 +21,8 @@ from adk_graph_memory.runtime.telemetry import ProblemLog
 
 RERANK_LIMIT = 50
 """Memories, the best by our own score, that a reranker reorders."""
-
-
 BATCH_SIZE = 8
 """Pairs of question and text in one forward pass of a cross-encoder."""
-
-
 NOT_RERANKED = "Memories are not reranked"
 """How the log names what a failing reranker prevents."""
 

@@ -43,22 +43,12 @@ from adk_graph_memory.runtime.settings import Settings
 
 TEXT_LIMIT, FILTERED_TEXT_LIMIT, VECTOR_LIMIT = 60, 4_000, 100
 """Candidates of each retrieval source, facts and turns together; more by words if filters leave only some of them."""
-
-
 BEYOND_EXPIRED = {"text_hits": FILTERED_TEXT_LIMIT, "finds_expired": False}
 """Parameters that search again if some of the best have expired: further down, and without those."""
-
-
 ENTITY_LIMIT, FACTS_PER_ENTITY = 20, 50
-
-
 QUESTION_MARKS = ["?", "？", "؟"]
-
-
 BASELINE_SAMPLE_SIZE = 64
 """Memories in the sample that shows how near this user's memories usually are to a question."""
-
-
 COVERAGE_TEXTS, COVERAGE_CHARACTERS = 12, 2_000
 """Texts that are read to measure how much of the question they cover, and characters of each."""
 
@@ -186,14 +176,9 @@ def list_planned_searches(connection: Connection, slot: VectorSlot | None) -> It
 
 logger = logging.getLogger(__name__)
 
-
 PASSAGE_THRESHOLD = 480
 """A turn with more characters is cut to the passage that contains the quote it was found for."""
-
-
 _CYPHER_ERROR_PREFIX = "Neo.ClientError.Statement."
-
-
 _INDEX_NOT_FOUND = "Neo.ClientError.Schema.IndexNotFound"
 """The code if an index is missing or still populating; comparing every vector then finds the same, only slower."""
 

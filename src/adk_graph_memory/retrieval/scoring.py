@@ -17,32 +17,18 @@ from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.retrieval.weights import Weights
 
 _BEST_TEXT_DEVIATIONS = 3.0
-
-
 _BEST_TEXT_COUNT = 20
 """The mean of this many best text scores counts as this many deviations: Lucene's scores have no scale of their own."""
-
-
 _MAX_TEXT_DEVIATIONS = 8.0
 """The most deviations that a text score counts as, so that a single rare word does not decide alone."""
-
-
 _SHORT_CHARACTERS, _VERY_SHORT_CHARACTERS = 480, 170
 """Characters (about 80 and 30 words) up to which a turn lends to its neighbours, and a question says little."""
-
-
 _HALF_NAME_SCORE = 4.0
 """Lucene's score of a name that counts as one half."""
-
-
 _MAX_SIMILAR_TURNS, _SIMILAR_SHARE = 6, 0.5
 """How many of the best turns may be about the same thing, and the share of the best one's own score that they need."""
-
-
 _TIE_BREAK = 0.01
 """Ranks a fact above the turn that it stands for."""
-
-
 _NEAR_SHARE = 0.75
 """An ended fact with this share of the own score of its turn's best fact may be what the question asks for."""
 

@@ -16,31 +16,17 @@ from adk_graph_memory.retrieval.candidates import SearchCandidate
 
 MAX_SMALLTALK_CHARACTERS = 170
 """The longest turn that may be small talk; a longer one says something."""
-
-
 _MAX_ASKING_WORDS, _MAX_ASKING_CHARACTERS = 14, 40
 """The longest question that only asks, in words, or in characters for scripts without spaces."""
-
-
 _MAX_LEAD_WORDS = 2
 """Words that may precede a comma in such a question: a greeting, a name, "so", "by the way"."""
 
-
 _SENTENCE = re.compile(r"[^.!?。！？؟…।;；\n]+[.!?。！？؟…।;；\n]*")
-
-
 _QUESTION_END = re.compile(r"[?？؟;][\W_]*$")
-
-
 _CLAUSE_BREAK = re.compile(r"(?<!\d)[,:]|[,:](?!\d)|[،、，：–—]")
 """What separates the clauses of a question; no comma or colon within a number or a time."""
-
-
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-
-
 _CONTRACTION = re.compile(r"n['’]t$|['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
-
 
 _TELLING_QUESTION = re.compile(
     r"\b(?:told|tell|mention\w*|did you know|didn['’]t you know)\b.*\b(?:i|my|we|our|that)\b"
@@ -51,10 +37,7 @@ _TELLING_QUESTION = re.compile(
     re.IGNORECASE,
 )
 """An English question that also tells something: "I" or "we" asks only right after an auxiliary verb."""
-
-
 _YES_NO_ANSWER = re.compile(r"^\W*(?:yes|no|yeah|yep|nope|nah)(?=\W*$|[,.!;:]| thank)", re.IGNORECASE)
-
 
 _ACKNOWLEDGEMENT_TEXT = """
 en: ok okay thanks thank thx cheers great cool nice wow awesome lovely noted understood know remember recall sorry
@@ -67,21 +50,13 @@ ru uk tr: спасибо понятно понял поняла знаю зап�
     tamam teşekkürler bilmiyorum anladım hatırlayacağım merhaba
 ar: شكرا حسنا أعرف أعلم سأتذكر آسف مرحبا
 """
-
-
 _FILLER_TEXT = """
     je j ne n le m que ich das es mir nicht no não lo non me eu vou ça ya yo te en l я не это вас لا أنا هذا لم
 """
-
-
 _ACKNOWLEDGEMENT_WORDS = frozenset(word.casefold() for word in _ACKNOWLEDGEMENT_TEXT.split() if not word.endswith(":"))
 """Words with which people and agents acknowledge."""
-
-
 _FILLER_WORDS = frozenset(_FILLER_TEXT.split())
 """Words that accompany them, for languages whose stop word lists are short."""
-
-
 _WIDE_ACKNOWLEDGEMENT = re.compile(
     r"(?:对不起|抱歉|不好意思|好的?|谢谢[你您]?|我?[会會已将]*经?记[住下得]了?|我?[还還]?不(?:太)?(?:知道|清楚)|我?[知明]道?白?了"
     r"|没问题|不客气|嗯+|哈+|你好|再见|收到|这个?|那个?|[吧哦啊呢啦的了]"

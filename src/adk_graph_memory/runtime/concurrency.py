@@ -16,14 +16,8 @@ from typing import Self
 from weakref import WeakValueDictionary
 
 _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
-
-
 _REFUSAL_STATUSES = {400, 413, 422}
-
-
 _API_KEY = re.compile(r"\bapi[ _-]?key|\bapi_key|key inputs argument", re.IGNORECASE)
-
-
 _HTTP_LIBRARIES = ("httpx", "httpcore", "httpx2", "httpcore2", "aiohttp")
 
 

@@ -12,14 +12,9 @@ import platformdirs
 
 logger = logging.getLogger(__name__)
 
-
 PREFIX = "ADK_GRAPH_MEMORY_"
-
-
 _NO_SETTINGS = frozenset(f"{PREFIX}{name}" for name in ("CACHE", "HOME", "NEO4J"))
 """Variables of the local server: where its files lie, and which version it is."""
-
-
 _logged_names = set[str]()
 
 

@@ -39,16 +39,10 @@ from adk_graph_memory.runtime import environment
 
 AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """The name of a Neo4j full-text analyzer."""
-
-
 SharedName = Annotated[str, AfterValidator(lambda name: _check_shared_name(name))]
 """The name of a memory that users share."""
-
-
 Period = Annotated[float | None, BeforeValidator(lambda value: None if value in (None, "") else parse_duration(value))]
 """A length of time in seconds; a text may have a unit, as ``30d`` has."""
-
-
 URI_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
@@ -269,8 +263,6 @@ class Settings(BaseSettings):
 
 
 LIMIT_NAMES = Limits.model_fields.keys()
-
-
 SETTING_NAMES = Settings.model_fields.keys() - {"limits"} | LIMIT_NAMES
 """What an address may name."""
 

@@ -34,34 +34,17 @@ from adk_graph_memory.records.turns import NO_SESSION, Statement, Turn
 from adk_graph_memory.runtime.environment import is_text_captured
 
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
-
-
 Method = Callable[P, Awaitable[T]]
-
-
 TracedMethod = Callable[P, Coroutine[Any, Any, T]]
-
-
 Attributes = Mapping[str, str | int]
-
 
 INSTRUMENTATION_NAME = "adk_graph_memory"
 """Name of the tracer and the meter, and prefix of metric names that no convention defines."""
-
-
 DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
-
-
 STATEMENT_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
-
-
 TOKEN_BUCKETS = [4**power for power in range(14)]
 """The three above are the conventions' buckets; those below are our own."""
-
-
 LAG_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
 
 

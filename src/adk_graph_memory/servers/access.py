@@ -10,16 +10,10 @@ from adk_graph_memory import errors
 from adk_graph_memory.records.scopes import Scope
 
 R = TypeVar("R")
-
-
 Owner = tuple[str, str]
 """An app's name and a user's id."""
-
-
 Identify = Callable[[R], Owner | Awaitable[Owner | None] | None]
 """Tells the app and the user whose memory a request may use, or None if it may use nobody's."""
-
-
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 """Names by which a program on this machine reaches a server; another name may be a trick of a web page."""
 

@@ -31,11 +31,7 @@ from adk_graph_memory.records.reports import SkippedRow
 
 LOCK_WAIT = 5.0
 """Seconds to wait for another process's lock."""
-
-
 _MAGIC = b"SQLite format 3\0"
-
-
 _URL_STARTS = ("sqlite:///", "sqlite+aiosqlite:///")
 
 
@@ -145,55 +141,37 @@ class SqliteFile:
 
 PAGE_SIZE = 100
 """Rows that are read, and events that are written, at a time."""
-
-
 VERSION_TABLE, KNOWN_VERSION = "adk_internal_metadata", "1"
-
-
 _COLUMNS = {
     "app_states": {"app_name", "state"},
     "user_states": {"app_name", "user_id", "state"},
     "sessions": {"app_name", "user_id", "id", "state", "create_time", "update_time"},
     "events": {"id", "app_name", "user_id", "session_id", "invocation_id", "timestamp", "event_data"},
 }
-
-
 _APP_STATES = """
 SELECT app_name, state FROM app_states WHERE app_name > :app_name ORDER BY app_name LIMIT :size"""
-
-
 _USER_STATES = """
 SELECT app_name, user_id, state FROM user_states
 WHERE app_name > :app_name OR (app_name = :app_name AND user_id > :user_id)
 ORDER BY app_name, user_id LIMIT :size"""
-
-
 _SESSIONS = """
 SELECT app_name, user_id, id, state, create_time, update_time FROM sessions
 WHERE app_name > :app_name OR (app_name = :app_name AND (user_id > :user_id OR (user_id = :user_id AND id > :id)))
 ORDER BY app_name, user_id, id LIMIT :size"""
-
-
 # ADK orders events of the same time by rowid in its SQLite service, and by id in the other.
 _FIRST_EVENTS_BY_ROWID = """
 SELECT id, invocation_id, timestamp, event_data, rowid AS place FROM events
 WHERE app_name = :app_name AND user_id = :user_id AND session_id = :session_id
 ORDER BY timestamp, rowid LIMIT :size"""
-
-
 _NEXT_EVENTS_BY_ROWID = """
 SELECT id, invocation_id, timestamp, event_data, rowid AS place FROM events
 WHERE app_name = :app_name AND user_id = :user_id AND session_id = :session_id
 AND (timestamp > :timestamp OR (timestamp = :timestamp AND rowid > :place))
 ORDER BY timestamp, rowid LIMIT :size"""
-
-
 _FIRST_EVENTS_BY_ID = """
 SELECT id, invocation_id, timestamp, event_data, id AS place FROM events
 WHERE app_name = :app_name AND user_id = :user_id AND session_id = :session_id
 ORDER BY timestamp, id LIMIT :size"""
-
-
 _NEXT_EVENTS_BY_ID = """
 SELECT id, invocation_id, timestamp, event_data, id AS place FROM events
 WHERE app_name = :app_name AND user_id = :user_id AND session_id = :session_id
@@ -416,24 +394,12 @@ def _open_engine(url: str) -> tuple[Any, str]:
 
 
 EXPECTED = "the tables of ADK's SqliteMemoryService"
-
-
 KNOWN_MEMORY_VERSION = "1"
-
-
 UNKNOWN_SESSION = "__unknown_session_id__"
 """What SqliteMemoryService calls the session of events that came without one."""
-
-
 _PAGE_SIZE = 100
-
-
 _EVENT_COLUMNS = {"id", "app_name", "user_id", "session_id", "event_id", "author", "timestamp", "content_json"}
-
-
 _VERSION = "SELECT value FROM adk_memory_metadata WHERE key = 'schema_version'"
-
-
 _EVENTS = """
 SELECT id, app_name, user_id, session_id, event_id, author, timestamp, content_json FROM memory_events
 WHERE id > :id ORDER BY id LIMIT :size"""

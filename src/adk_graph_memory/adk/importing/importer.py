@@ -80,8 +80,6 @@ class MemoryWriter:
 
 EventPages = AsyncIterator[Sequence[Mapping[str, Any]]]
 """A session's events as properties of nodes, some at a time."""
-
-
 CONFLICT = "in conflict with the graph"
 """The kind of a session that is left out because the graph has something else under its id."""
 
@@ -193,8 +191,6 @@ def _describe_conflict(error: errors.GraphMemoryError) -> str:
 
 
 OTHERS = "of another app or user"
-
-
 UNNAMED = "without an app or user"
 
 

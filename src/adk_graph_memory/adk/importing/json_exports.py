@@ -95,7 +95,7 @@ class ExportFormat:
     expected: str
     list_key: str
     row_keys: frozenset[str]
-    """keys of which every row has one; a first row without them is of another format"""
+    """every row has one of these keys; a first row without them is of another format"""
     read_row: Callable[[Mapping[str, Any], str], SourceMemory | SkippedRow]
 
 
@@ -191,8 +191,6 @@ MEM0 = ExportFormat(
     frozenset({"memory"}),
     _read_mem0_row,
 )
-
-
 MEMORY_BANK = ExportFormat(
     'what Memory Bank\'s REST API lists, as JSON: {"memories": [{"name": …, "fact": …, "scope": …}]}, the list alone, '
     "or a memory on each line",

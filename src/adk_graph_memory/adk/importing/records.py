@@ -70,7 +70,7 @@ class SourceMemory:
 
 
 class SessionSource(Protocol):
-    """A source of sessions; each iteration starts anew."""
+    """A source of sessions; each iteration starts from the beginning."""
 
     def iterate_states(self) -> AsyncIterator[SourceState | SkippedRow]:
         """Iterate over the states of apps and users."""

@@ -19,11 +19,7 @@ from adk_graph_memory.adk.importing.json_exports import MemoryExport
 from adk_graph_memory.memory.imports import ExportFile
 
 ADK_SQLITE, ADK_DATABASE, ADK_SQLITE_MEMORY = "adk-sqlite", "adk-database", "adk-sqlite-memory"
-
-
 MEM0, MEMORY_BANK, EXPORT = "mem0", "memory-bank", "export"
-
-
 Source = SessionTables | MemoryEvents | MemoryExport | ExportFile
 
 

@@ -36,8 +36,6 @@ from adk_graph_memory.records.turns import Turn
 
 MAX_ENTRIES = 6
 """Lines of a fact's history that are printed."""
-
-
 GUEST_WORDS = "The spare key lies under the fern."
 
 
@@ -122,8 +120,6 @@ def _print_section(console: Console, title: str, rows: Iterable[tuple[str, str]]
 
 DISPLAY_LIMIT, SEARCH_LIMIT = 3, 10
 """Memories that each question prints, and that it retrieves to rank the evidence."""
-
-
 MAX_QUOTED_FACTS = 10_000
 """Facts whose quotes are loaded, so that one in the question's language can be shown."""
 

@@ -56,16 +56,9 @@ def translate_disk_full(folder: Path, needed: str) -> Iterator[None]:
 ProgressCallback = Callable[[int, int], None]
 """Called with the bytes fetched so far and the total bytes to fetch."""
 
-
 LOCK_FOLDER = Path(__file__).parent / "locks"
-
-
 DOWNLOAD_ATTEMPTS = 3
-
-
 DOWNLOAD_THREADS = 8
-
-
 DOWNLOAD_TIMEOUT = 30.0
 """Seconds without an answer, or without a byte of it."""
 

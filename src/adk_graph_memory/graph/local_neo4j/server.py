@@ -151,7 +151,6 @@ JVM_FLAGS = (
     "-Dfile.encoding=UTF-8",
 )
 
-
 # Neo4j misreads a neo4j.conf that is not ASCII, so no paths stand here; it finds its folders by --home-dir.
 BASE_SETTINGS = {
     "server.default_listen_address": "127.0.0.1",
@@ -166,7 +165,6 @@ BASE_SETTINGS = {
     "db.tx_log.rotation.retention_policy": "2 files",
 }
 
-
 SECURITY_SETTINGS = {
     "dbms.security.allow_csv_import_from_file_urls": "false",
     "internal.dbms.cypher_ip_blocklist": "0.0.0.0/0,::/0",
@@ -174,21 +172,15 @@ SECURITY_SETTINGS = {
 }
 """Statements cannot read local files or network addresses (LOAD CSV), nor call procedures of plug-ins."""
 
-
 # Without a quiet period Bolt's listener closes at once, so that a stop takes 0.3 s instead of 10.
 SETTINGS_5 = {"internal.dbms.bolt.netty_server_shutdown_quiet_period": "0"}
-
-
 SETTINGS_2026 = {
     "internal.dbms.bolt.netty_server_shutdown_quiet_period_duration": "0s",
     "db.query.default_language": "CYPHER_25",
     "server.fleet_discovery.enabled": "false",
 }
 
-
 EXIT_STORE_IN_USE = 2
-
-
 MIN_DISK_SPACE = "50 MB"
 
 
@@ -319,8 +311,6 @@ def diagnose_failure(home: Path, port: int, code: int) -> errors.LocalServerErro
 
 
 QUICK_JVM_FLAGS = ("-XX:TieredStopAtLevel=1",)
-
-
 READ_ONLY_SETTINGS = {"server.databases.default_to_read_only", "server.databases.read_only"}
 
 

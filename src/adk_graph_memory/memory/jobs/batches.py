@@ -73,19 +73,12 @@ def compute_cost(model: str, usage: Usage, prices: Prices) -> float | None:
 
 
 P = TypeVar("P")
-
-
 R = TypeVar("R")
-
 
 CHARACTERS_PER_TOKEN = 3
 """Few enough for most languages."""
-
-
 CALLS_PER_WINDOW = 2
 """Calls of a model for a window at most: to extract, and to decide what new and stored facts have to do."""
-
-
 GROUPS_PER_ACTOR = 4
 """Groups that each actor gets in a round, if what they cost has to be known before the next."""
 

@@ -22,28 +22,17 @@ from typing import Any, TypeVar
 from adk_graph_memory import errors
 
 P = TypeVar("P")
-
-
 R = TypeVar("R")
-
-
 OpenWorker = Callable[[], AbstractAsyncContextManager[Callable[[P], Awaitable[R]]]]
 """Opens what processes pages; pickled, and called once in each actor."""
 
-
 MAX_BLOCKS = 1_000
 """Blocks that pages travel in; Ray's own bookkeeping grows with their number."""
-
-
 ATTEMPTS = 3
-
-
 ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_ENABLE_AUTO_CONNECT": "0"}
 """Ray would report the use of a cluster to its makers, and complain of what its own stage does. The thread that waits
 for a run that was given up would start another cluster as the first one shuts down; with that thread the cluster would
 end, and with the cluster this process. Ray reads this when it is imported."""
-
-
 CONNECT_TIMEOUT = 10.0
 """Seconds that a cluster's address may take to answer; Ray itself gives up after minutes, and ends the process."""
 

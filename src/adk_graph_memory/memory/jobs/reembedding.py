@@ -29,28 +29,17 @@ from adk_graph_memory.records.turns import Embedding, Passage
 
 MAX_FAILED_PAGES = 20
 """Failed pages after which a pass is given up."""
-
-
 MAX_ROUNDS = 10
 """Maximum passes over the texts that were written meanwhile; a busy database would never run out of them."""
-
-
 CONTROL_PASSAGE = Passage("ready?")
 """A text that every working embedder accepts: if it fails too, the embedder is at fault, not the text."""
-
-
 RETRY_PAUSES = (0.5, 2.0, 8.0)
 """Seconds before the second, third and fourth attempt of a call."""
-
-
 MAX_REASON_CHARACTERS = 500
 """Length to which the stored reason of a failure is cut."""
 
-
 EmbeddingOrReason = Embedding | str
 """An embedding, or why there is none."""
-
-
 MapPages = Callable[[ReembedRun, AsyncIterator[TextPage]], AsyncIterator[tuple[TextPage, int | Exception]]]
 """Embeds pages, in any order; returns each with how many of its texts have a vector now, or with why it failed."""
 

@@ -33,8 +33,6 @@ from adk_graph_memory.runtime.private_files import write_private_file
 
 _SHARED_TEXT = re.compile(r"""(>|=")([^<>"]{24,})(?=[<"])""")
 """A text or the value of an attribute that is long enough to be worth a number."""
-
-
 _SCRIPT_END = re.compile(r"</(?=script)", re.IGNORECASE)
 
 
@@ -107,14 +105,9 @@ def _hash(text: str) -> str:
 
 
 FACTS_PER_STATEMENT = 100
-
-
 ENTITIES_AT_ONCE = 4
 """Entities that are read side by side."""
-
-
 _LARGEST = 1_000_000
-
 
 Progress = Callable[[int, int], None]
 """Is told how many pages are rendered, of how many facts and entities."""

@@ -42,12 +42,8 @@ if TYPE_CHECKING:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 TYPES = frozenset(("person", "place", "organization", "animal", "event"))
 """Types of entities with a color of their own."""
-
-
 STATUS_TEXTS: Mapping[str, str] = {
     "holds": "so now",
     "planned": "planned",
@@ -56,8 +52,6 @@ STATUS_TEXTS: Mapping[str, str] = {
     "over": "no longer so",
     "never": ENDING_NOTES["retracted"],
 }
-
-
 SIGNAL_NAMES: Mapping[str, str] = {
     "text": "words in common",
     "vector": "near in meaning",
@@ -78,8 +72,6 @@ SIGNAL_NAMES: Mapping[str, str] = {
     "turn": "stands for its turn",
     "manner": "not plainly the speaker’s own words",
 }
-
-
 OPERATION_NAMES: Mapping[str, str] = {
     "REFINE": "reworded",
     "REINFORCE": "confirmed",
@@ -87,15 +79,11 @@ OPERATION_NAMES: Mapping[str, str] = {
     "RETRACT": "taken back",
     "REOPEN": "open again",
 }
-
-
 _SESSION_NAMES: Mapping[str, str] = {
     NO_SESSION: "Said in no conversation",
     OWNER_SESSION: "What you said about this memory",
     STATEMENT_SESSION: "Added directly",
 }
-
-
 _SHORT_CHARACTERS = 90
 
 
@@ -264,15 +252,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "type_class": classify_type,
     "words": separate_words,
 }
-
-
 _RINGS = ((11, 270, 130), (20, 480, 230), (28, 690, 330))
 """For each ring how many boxes it holds, and half its width and height; a box is at most 150 wide and 50 high."""
-
-
 _LAST_DAY = 9_999_999
-
-
 _LINK_PREFIXES: Mapping[str, str] = {
     "negated": "not ",
     "planned": "planned: ",
@@ -438,8 +420,6 @@ def load_templates() -> Environment:
 
 FILE_BASE = "#"
 """What the address of a page begins with in a file of many pages."""
-
-
 FOLDED_AFTER = 10
 """Memories that an answer shows at once; a prompt gets all of them."""
 

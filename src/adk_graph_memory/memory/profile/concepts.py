@@ -72,11 +72,7 @@ class Concept:
 
 _GENERIC_STEMS = frozenset({"name"})
 """Stems that count only if no other concept is named: the name of a spouse tells of the spouse."""
-
-
 _WORD = re.compile(r"[^\W_]+")
-
-
 _DOUBLE_CONSONANT = re.compile(r"([bdfgmnprt])\1$")
 
 

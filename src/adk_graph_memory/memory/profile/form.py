@@ -23,43 +23,25 @@ from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.results import FieldEvidence, ProfileCandidate, ProfileForm
 
 _DENIAL = re.compile(r"\b(no|not|never|without|neither|nor|none)\b|n['’]t\b", re.IGNORECASE)
-
-
 _CLAUSE_END = re.compile(r"[,;:.]|\b(?:and|but)\b", re.IGNORECASE)
-
-
 _START_STEMS = frozenset(stem_text("since start started begin from"))
 """A date with such a word in its name is that since when a fact holds."""
-
-
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-
-
 _DATES_AND_TIMES = re.compile(
     rf"\d{{4}}-\d\d(?:-\d\d)?|\d{{1,2}}:\d\d|\b\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})[a-z]*(?: \d{{4}})?"
     rf"|\b(?:{_MONTHS})[a-z]* (?:\d{{1,2}}(?:st|nd|rd|th)?,? )?(?:19|20)\d\d\b|\b(?:in|since|of) (?:19|20)\d\d\b",
     re.IGNORECASE,
 )
-
-
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])-?\d+(?:\.\d+)?")
-
-
 _PATTERNS = {
     frozenset(stem_text("phone telephone mobile cell")): re.compile(r"\+?\d[\d ()/-]{3,}\d"),
     frozenset(stem_text("email mail")): re.compile(r"[^\s<>,;]+@[^\s<>,;]+\w"),
 }
 """Values whose form tells where they begin and end, by words of the field's name."""
-
-
 _COMPLEMENT = re.compile(
     r"\b(?:is|are|was|am|called|named|as) (?:(?:a|an|the) )?(?P<value>[^,;:.]{1,60})\.?$", re.IGNORECASE
 )
-
-
 _WORD = re.compile(r"\w+")
-
-
 _MAX_COMPLEMENT_WORDS = 5
 
 
@@ -147,15 +129,11 @@ def _read_date(kind: Any, candidate: ProfileCandidate, field_stems: Collection[s
 
 
 _LISTS = (list, set, frozenset, tuple)
-
-
 _GENERIC_STEMS = frozenset(
     stem_text("a an the of is are has have with for in at on or and their my user person full current main primary")
     + stem_text("number date list all name")
 )
 """Words of a field's name that narrow nothing down."""
-
-
 _PARTICLES = frozenset(stem_text("as to by from about since current currently own owns"))
 """Words of a predicate that make no other relation of it."""
 

@@ -26,22 +26,12 @@ from adk_graph_memory.records.results import (
 
 MODALITY_WEIGHTS: Mapping[Modality, float] = {"asserted": 1.0, "negated": 0.5, "reported": 0.0}
 """How much a fact counts by its modality; those of other modalities are plans and guesses, and in no profile."""
-
-
 _SECTIONS_OF_DENIALS: frozenset[Section] = frozenset({"preferences", "instructions", "other"})
 """Sections where a denial tells something by itself; elsewhere mostly that something is no longer so."""
-
-
 _LIVING_TYPES = frozenset({"person", "animal"})
-
-
 _DUTY_STEMS = frozenset(stem_text("should must shall may always never"))
 """Of whom somebody says this to an agent about itself, that one instructs it."""
-
-
 _INSTRUCTION_CUE = re.compile(r"\b(please|always|never|from now on|call me|don['’]t (ever )?call me)\b", re.IGNORECASE)
-
-
 _PERSONAL_CUE = re.compile(r"\b(i|i['’]m|i['’]ve|my)\b", re.IGNORECASE)
 
 
@@ -108,16 +98,10 @@ def _find_section(candidate: ProfileCandidate, speakers: Collection[str]) -> tup
 
 MAX_ITEM_TOKENS = 60
 """Tokens to which the text of one fact is cut."""
-
-
 _MIN_CONTENT_WORDS = 2
 """Words below which a text that another one contains is no repeat of it: a name occurs in many."""
-
-
 _DENIALS = frozenset(stem_text("no not never without nor neither"))
 """Stop words that no text loses without saying something else."""
-
-
 _SINGLE_FRAME = re.compile(r"\b(?:my ([a-z' -]{2,40}?) (?:is|are) |i (?:live|reside) in |i work (?:at|for) )")
 """Of what somebody says in such words there is mostly one at a time, so what was said last counts."""
 

@@ -15,8 +15,6 @@ from adk_graph_memory.language.text import join_lines
 
 TEXT_KEYS = ("text", "content")
 """Columns or properties that hold a hit's text; the first there is counts."""
-
-
 MIN_INTEGER_VECTOR = 64
 """A list of so many whole numbers or more is taken for a vector; a list of floats always is."""
 

@@ -45,8 +45,6 @@ from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
 
 _MEMORY_INDEX = re.compile(r"adk_(memory|entity)_(text|vector)")
-
-
 KIND_NAMES = {"vector": "vector", "fulltext": "full-text"}
 
 
@@ -140,8 +138,6 @@ class IndexSettings(BaseSettings):
 
 
 T = TypeVar("T")
-
-
 _LOOP: ContextVar[asyncio.AbstractEventLoop] = ContextVar("_LOOP")
 """The event loop of the search that a thread works for."""
 
@@ -225,8 +221,6 @@ OWN_PARAMETERS = frozenset(
     ("query_text", "query_vector", "top_k", "effective_search_ratio", "vector_index_name", "fulltext_index_name")
 )
 """Parameters of the search itself, which a caller's own may not replace."""
-
-
 _CYPHER_ERROR_PREFIX = "Neo.ClientError.Statement."
 
 

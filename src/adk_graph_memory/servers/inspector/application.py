@@ -35,12 +35,8 @@ HEADERS = {
 No page needs an inline script or style: bars and spans are SVG with attributes, Cytoscape draws graphs on positions
 that the renderer computes, and the slider only adds a class.
 """
-
-
 UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the server says why."
 """What a visitor is told of an error that names machines, accounts or settings."""
-
-
 logger = logging.getLogger(__name__)
 
 

@@ -17,14 +17,8 @@ from adk_graph_memory.records.results import ENDING_NOTES, Receipt
 from adk_graph_memory.servers.inspector.visits import OwnVisit, Visit
 
 router = APIRouter()
-
-
 Fields = Mapping[str, str]
-
-
 Outcome = MemoryChange | Receipt | str
-
-
 CANNOT_BE_UNDONE = "This cannot be undone."
 
 
@@ -210,8 +204,6 @@ def _parse_day(day: str, zone: tzinfo, days: int) -> datetime | None:
 
 
 _DATES = ("valid_from", "valid_from_was", "valid_to", "valid_to_was")
-
-
 ACTIONS: Mapping[str, Action] = {
     "correct": Action("Correct it?", "Correct", _correct, ("id", "text", *_DATES, "reason")),
     "pin": Action(

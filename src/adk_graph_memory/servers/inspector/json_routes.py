@@ -15,8 +15,6 @@ from adk_graph_memory.records.turns import MemoryKind, Origin
 from adk_graph_memory.servers.inspector.visits import WRITE_HEADER, OwnVisit
 
 router = APIRouter(prefix="/api")
-
-
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 

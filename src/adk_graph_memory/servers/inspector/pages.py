@@ -18,12 +18,8 @@ from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.servers.inspector.visits import PageVisit, Visit
 
 router = APIRouter(default_response_class=HTMLResponse)
-
-
 PAGE_SIZE = 100
 """Rows of a list on one page."""
-
-
 PageNumber = Annotated[int, Query(ge=1, le=100_000)]
 
 

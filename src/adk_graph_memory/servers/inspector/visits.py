@@ -113,8 +113,6 @@ async def open_page_visit(visit: OwnVisit) -> Visit:
 
 PageVisit = Annotated[Visit, Depends(open_page_visit)]
 """What the route of a page needs."""
-
-
 REFUSAL = "Open the address that `adk-graph-memory inspect` printed. It works once: for another browser, run it again."
 
 

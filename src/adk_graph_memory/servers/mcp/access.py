@@ -24,19 +24,12 @@ try:
 except ImportError as error:
     raise errors.ExtraMissing(what="The MCP server", extra="mcp", reason=error) from error
 
-
 SHORTEST_SECRET = 32
 """Characters."""
-
-
 OWNER_KEY = "adk_graph_memory.owner"
 """Where a request's owner stands in its ASGI scope."""
-
-
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 """Signatures with a private key, so that who can check a token cannot make one."""
-
-
 logger = logging.getLogger(__name__)
 
 
