@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from adk_graph_memory.graph.driver_errors import (
 )
 from adk_graph_memory.graph.planning import StatementPlanner
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT, CypherStatements
+from adk_graph_memory.graph.sync_driver import close_driver, open_session
 from adk_graph_memory.language.dates import parse_timezone
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import environment, telemetry
@@ -181,9 +182,7 @@ class SyncReads:
         def read_once() -> T:
             driver = self.driver
             bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements saw
-            session = driver.session(bookmark_manager=bookmarks, **options)
-            # Closed twice: the first try may break off if its driver was closed beneath it.
-            with self._end_silence(driver), closing(session), session:
+            with self._end_silence(driver), open_session(driver, bookmark_manager=bookmarks, **options) as session:
                 result = read(session)
             health.note_answer(driver)
             self._connection.planner.note_answer()
@@ -233,6 +232,8 @@ class SyncReads:
         finally:
             with self._lock:
                 self._open_reads.pop(read, None)
+            if driver is not self._driver:
+                self._drop_driver(driver)
 
     def _watch_reads(self) -> None:
         """Close the driver of each read at its deadline; end when no read is open.
@@ -263,11 +264,13 @@ class SyncReads:
         return ThreadPoolExecutor(READ_THREADS, thread_name_prefix="graph-read")
 
     def _drop_driver(self, driver: neo4j.Driver | None) -> None:
+        """Close a driver, unless it is the caller's, and what was opened since if it is closed."""
+        if driver is None or driver is self._given_driver:
+            return
         with self._lock:
-            if driver is None or driver is not self._driver:
-                return  # the caller's, or closed already
-            self._driver = None
-        driver.close()
+            if driver is self._driver:
+                self._driver = None
+        close_driver(driver)
 
     async def close(self) -> None:
         """Close the driver, unless it is the caller's, and end what reads with it; the next read opens another one."""

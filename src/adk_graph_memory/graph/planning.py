@@ -29,6 +29,7 @@ from neo4j import exceptions as driver_errors
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.driver_errors import is_transient
+from adk_graph_memory.graph.sync_driver import close_driver, open_session
 from adk_graph_memory.records.scopes import Scope
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class KeptConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._driver: neo4j.Driver | None = None
-        self._close_driver: Callable[[], object] = lambda: None
+        self._last_driver: neo4j.Driver | None = None
+        """the driver opened last, even if it is closed: a thread may still be opening a connection with it"""
         self._process = 0
         self._addresses = set[neo4j.Address]()
         """where the driver has opened connections: more than one in a cluster"""
@@ -91,10 +93,12 @@ class KeptConnection:
         """The server at the other end."""
         return _states[self._connection.settings.uri]
 
-    def check(self, note_restart: Callable[[], None]) -> neo4j.Driver:
-        """Find out whether the server was restarted, in one round trip without a statement, and return the driver.
+    @contextmanager
+    def use_driver(self, note_restart: Callable[[], None]) -> Iterator[neo4j.Driver]:
+        """Find out whether the server was restarted, in one round trip without a statement, and yield the driver.
 
-        If it may have been, forget its plans and call ``note_restart``, even before it answers.
+        If it may have been, forget its plans and call ``note_restart``, even before it answers. Another thread may
+        close the driver meanwhile.
 
         Raises:
             neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError: the server cannot be reached.
@@ -103,10 +107,14 @@ class KeptConnection:
         if self._driver is None or self._process != os.getpid():  # a fork must not use its parent's sockets
             self._driver = self._open_driver()
         driver = self._driver
-        driver.verify_connectivity()
-        self.server.trust()
-        self._known_plans = self.server.plans
-        return driver
+        try:
+            driver.verify_connectivity()
+            self.server.trust()
+            self._known_plans = self.server.plans
+            yield driver
+        finally:
+            if driver is not self._driver:
+                close_driver(driver)
 
     def _open_driver(self) -> neo4j.Driver:
         note_opening = weakref.WeakMethod(self._note_opening)
@@ -121,7 +129,8 @@ class KeptConnection:
         self._process = os.getpid()
         self._addresses.clear()
         driver = self._connection.open_sync_driver(resolver=resolve, max_connection_lifetime=-1)
-        self._close_driver = weakref.finalize(self, _close_driver, driver, self._process)
+        weakref.finalize(self, _close_own_driver, driver, self._process)
+        self._last_driver = driver
         return driver
 
     def _note_opening(self, address: neo4j.Address) -> None:
@@ -135,17 +144,18 @@ class KeptConnection:
             self._note_restart()
 
     def close(self) -> None:
-        """Close the driver, which wakes a thread that waits for it; the next check opens another one.
+        """Close the driver, which wakes a thread that waits for it; the next use opens another one.
 
         Nobody needs to: a driver is closed with the last reference to this, or at the end of the process.
         """
         self._driver = None
-        self._close_driver()
+        if self._last_driver is not None:
+            _close_own_driver(self._last_driver, self._process)
 
 
-def _close_driver(driver: neo4j.Driver, process: int) -> None:
+def _close_own_driver(driver: neo4j.Driver, process: int) -> None:
     if os.getpid() == process:
-        driver.close()
+        close_driver(driver)
 
 
 logger = logging.getLogger(__name__)
@@ -162,6 +172,8 @@ CHECK_SECONDS = 1.0
 """The longest that a search waits to hear whether the server was restarted."""
 CLOSING_SECONDS = 5.0
 """How long closing waits for the current statement."""
+WAKING_SECONDS = 0.1
+"""How long it then waits each time that it has closed whatever the thread may wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +304,10 @@ class StatementPlanner:
     def _close(self, run: _PlanningRun) -> None:
         run.is_ended = True
         run.thread.join(CLOSING_SECONDS)
-        for _ in range(2):  # the thread may open another driver until it has ended
+        self._kept_connection.close()
+        while run.thread.is_alive():  # it may open another connection, or driver, until it notices
+            run.thread.join(WAKING_SECONDS)
             self._kept_connection.close()
-            run.thread.join()
 
 
 class _PlanningRun:
@@ -361,8 +374,11 @@ class _PlanningRun:
                 _finish(future)
 
     def _plan_stages(self) -> None:
-        driver = self._kept_connection.check(lambda: _finish(self.checked))
-        self._connection.health.note_answer(driver)
+        with self._kept_connection.use_driver(lambda: _finish(self.checked)) as driver:
+            self._connection.health.note_answer(driver)
+            self._plan_on(driver)
+
+    def _plan_on(self, driver: neo4j.Driver) -> None:
         plans = self._plans = self._server.plans
         if self._previous is not None and self._previous._plans is plans:
             return
@@ -387,7 +403,7 @@ class _PlanningRun:
 
     def _read_meta(self, driver: neo4j.Driver) -> Mapping[str, Any]:
         options = self._connection.session_options | {"default_access_mode": neo4j.READ_ACCESS}
-        with driver.session(**options) as session:
+        with open_session(driver, **options) as session:
             row = session.run(*self._connection.statements.bind_parameters("schema_state", {})).single()
         return row["m"] if row else {}
 
@@ -404,7 +420,7 @@ class _PlanningRun:
         bind = self._connection.statements.bind_placeholders
         text, parameters = bind(statement.name, statement.parameters, self._owner)
         access = neo4j.READ_ACCESS if statement.occasion == "read" else neo4j.WRITE_ACCESS
-        with driver.session(**self._connection.session_options | {"default_access_mode": access}) as session:
+        with open_session(driver, **self._connection.session_options | {"default_access_mode": access}) as session:
             if statement.occasion == "read":
                 session.run(neo4j.Query(text, timeout=PLANNING_SECONDS), parameters).consume()
                 return
