@@ -74,7 +74,7 @@ async def measure_ingests(memory: GraphMemory) -> tuple[list[float], list[float]
         turns = [Turn(f"t{n}", "user", text, NOON + timedelta(days=number, minutes=n)) for n, text in enumerate(texts)]
         ingests.append(await time_call(partial(memory.remember, turns, **owner, session_id=f"s{number}")))
     for number in range(SESSIONS):
-        forgets.append(await time_call(partial(memory.forget_session, f"s{number}", **owner)))
+        forgets.append(await time_call(partial(memory.user(**owner).forget_session, f"s{number}")))
     return ingests[1:], forgets[1:]
 
 

@@ -52,14 +52,14 @@ async def fill_store(memory: GraphMemory, facts: int) -> None:
     await memory.connection.run_cypher("CALL db.awaitIndexes(3600)")
     owner = {"app_name": APP_NAME, "user_id": USER_ID}
     for fact in [fact async for fact in memory.facts(**owner, limit=PROPOSALS)]:
-        await memory.propose_forgetting(fact.id, reason="asked to", **owner)
+        await memory.user(**owner).propose_forgetting(fact.id, reason="asked to")
 
 
 async def list_paths(memory: GraphMemory) -> dict[str, str]:
     """List a page of each kind; the entity is the one of which most is said."""
     owner = {"app_name": APP_NAME, "user_id": USER_ID}
     [fact] = [fact async for fact in memory.facts(**owner, limit=1)]
-    [entity] = [entity async for entity in memory.entities(**owner, limit=1)]
+    [entity] = [entity async for entity in memory.user(**owner).entities(limit=1)]
     return {
         "start": "/",
         "ask": f"/?question={quote(Talk(2 * OWN_FACTS).make_question())}",

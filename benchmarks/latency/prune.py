@@ -88,7 +88,7 @@ async def fill(memory: GraphMemory, app_name: str, extent: Extent) -> None:
         facts = [f"Fact {n} of long ago" for n in range(number, extent.facts, extent.users)]
         statements = [Statement(fact, PAST, id=fact, expires_at=PAST) for fact in facts]
         for start in range(0, len(statements), ROWS):
-            await memory.add_statements(statements[start : start + ROWS], **owner)
+            await memory.user(**owner).add_statements(statements[start : start + ROWS])
 
 
 async def count_nodes(memory: GraphMemory, app_name: str, extent: Extent) -> int:

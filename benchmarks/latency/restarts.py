@@ -64,10 +64,10 @@ async def measure(seconds: dict[str, list[float]], by_words_alone: dict[str, int
         settings = load_settings(uri=server.uri, username=username, password=password)
         async with Neo4jMemoryService(settings=settings, model="rules") as service:
             memory = service.memory
-            assert memory.vectors.embedder
+            assert memory.engine.vectors.embedder
             parts = [
                 await timed("prepare: schema", memory.connection.prepare),
-                await timed("prepare: the embedder's model", memory.vectors.embedder.wait_until_ready),
+                await timed("prepare: the embedder's model", memory.engine.vectors.embedder.wait_until_ready),
                 await timed("prepare: indexes for vectors, plans", service.prepare),
             ]
             seconds["prepare"].append(sum(parts))

@@ -100,8 +100,8 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
 async def open_store(memory: GraphMemory, app_name: str, first_user: int = 0) -> Store:
     """Makes the graph ready for vectors of :class:`Topics`."""
     await memory.prepare()
-    assert memory.vectors.embedder
-    await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
+    assert memory.engine.vectors.embedder
+    await vector_slots.open_slot(memory.connection, "a", memory.engine.vectors.embedder.name, DIMENSIONS)
     return Store(memory.connection, app_name, first_user)
 
 

@@ -29,8 +29,6 @@ from adk_graph_memory import (
     Weights,
 )
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.memory.recall import Recall, RecallOptions
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import MemoryKind
 from adk_graph_memory.runtime.settings import Settings, load_settings
 from benchmarks import machine, server
@@ -170,11 +168,10 @@ class Bench:
     async def ask_in_language(self, data_set: DataSet) -> None:
         """Asks each user's questions as if it were known in which language they are asked."""
         async with GraphMemory(settings=self._settings, model="rules", embedder=self._embedder) as memory:
-            recall = Recall(memory.connection, memory.vectors, memory.speakers, memory.problems, None, None)
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
-                options = RecallOptions(language=few_words.get_language(user_id))
-                memories = await recall.recall_memories([Scope(data_set.app_name, user_id)], query, options)
+                user, language = memory.user(data_set.app_name, user_id), few_words.get_language(user_id)
+                memories = await user.recall(query, language=language)
                 return [memory_codec.make_memory_entry(memory) for memory in memories]
 
             await memory.prepare()

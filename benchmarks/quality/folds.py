@@ -22,8 +22,6 @@ from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.memory.recall import Recall
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.retrieval.ranking import Ranking
 from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
@@ -60,19 +58,17 @@ class Quality(NamedTuple):
 
 async def record(memory: GraphMemory, conversations: Sequence[Conversation], app_name: str) -> list[Case]:
     """A case for each question that has an answer."""
-    recall = Recall(memory.connection, memory.vectors, memory.speakers, memory.problems, None, None)
     cases = []
     for conversation in conversations:
-        scope = Scope(app_name, conversation.id)
         ids = {
             f"event:{digest(session.id, turn.id)}": turn.id
             for session in conversation.sessions
             for turn in session.turns
         }
-        retriever = await recall.make_retriever(scope, None)
+        retriever = await memory.user(app_name, conversation.id).make_retriever()
         for question in (question for question in conversation.questions if question.evidence):
             parsed_question = retriever.parse_question(question.text)
-            embedding, retriever.slot, _ = await memory.vectors.embed_question(parsed_question.first_person_text)
+            embedding, retriever.slot, _ = await memory.engine.vectors.embed_question(parsed_question.first_person_text)
             ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, parsed_question, embedding)
             turns = {
                 candidate.id: [ids[id] for id in candidate.turn_ids or (candidate.id,)]

@@ -91,7 +91,7 @@ async def obey(
             }
             profile = await _call(client, "profile")
         after = await _list_facts(memory, owner)
-        proposals = await memory.proposals(**owner)
+        proposals = await memory.user(**owner).proposals()
     own = [
         fact
         for fact in after.values()

@@ -36,6 +36,7 @@ __all__ = [
     "Statement",
     "Topic",
     "Turn",
+    "UserMemory",
     "Weights",
     "__version__",
     "load_profile",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.extraction.vocabulary import Topic
     from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
     from adk_graph_memory.memory.graph_memory import GraphMemory
+    from adk_graph_memory.memory.user_memory import UserMemory
     from adk_graph_memory.models.gemini import GeminiEmbedder
     from adk_graph_memory.models.light import LightEmbedder
     from adk_graph_memory.models.local import LocalEmbedder
@@ -82,6 +84,7 @@ else:
         "adk_graph_memory.extraction.vocabulary": ("Topic",),
         "adk_graph_memory.graph.local_neo4j.server": ("LocalNeo4j",),
         "adk_graph_memory.memory.graph_memory": ("GraphMemory",),
+        "adk_graph_memory.memory.user_memory": ("UserMemory",),
         "adk_graph_memory.models.gemini": ("GeminiEmbedder",),
         "adk_graph_memory.models.light": ("LightEmbedder",),
         "adk_graph_memory.models.local": ("LocalEmbedder",),

@@ -22,7 +22,7 @@ async def test_five_thousand_facts_open_offline(neo4j_server: Any, app_name: str
     async with GraphMemory(settings=settings, model="rules", embedder=Topics()) as memory:
         store = await open_store(memory, app_name)
         await store.fill(USER_ID, 2 * FACTS, 2 * FACTS + 2_000, 2_000)
-        view = await memory.show(app_name=app_name, user_id=USER_ID, limit=None)
+        view = await memory.user(app_name, USER_ID).show(limit=None)
         facts = [fact async for fact in memory.facts(app_name=app_name, user_id=USER_ID)]
         others = [fact async for fact in memory.facts(app_name=app_name, user_id="other-0", limit=50)]
     file = view.save(tmp_path / "ada.html")

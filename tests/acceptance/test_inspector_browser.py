@@ -93,7 +93,7 @@ async def memory(neo4j_server: Any, app_name: str) -> AsyncIterator[GraphMemory]
             [Turn("t2", "user", "I moved to Faro.", NOON + timedelta(days=9))], session_id="s2", **owner
         )
         [porto] = [fact async for fact in memory.facts(past=True, **owner) if "Porto" in fact.text]
-        await memory.propose_forgetting(porto.id, reason="it is over", by="helper", **owner)
+        await memory.user(**owner).propose_forgetting(porto.id, reason="it is over", by="helper")
         yield memory
 
 
@@ -196,8 +196,10 @@ async def test_the_demos_memory_is_legible_and_drawn(
         owner = {"app_name": result.app_name, "user_id": told.user_id}
         facts = [fact async for fact in memory.facts(limit=2, **owner)]
         text = f"{facts[0].text} – or so she said"
-        await memory.propose_correction(facts[0].id, text=text, reason="She put it differently.", by="helper", **owner)
-        await memory.propose_forgetting(facts[1].id, reason="She asked for it.", by="helper", **owner)
+        await memory.user(**owner).propose_correction(
+            facts[0].id, text=text, reason="She put it differently.", by="helper"
+        )
+        await memory.user(**owner).propose_forgetting(facts[1].id, reason="She asked for it.", by="helper")
         for width, scheme in ((1200, "light"), (1200, "dark"), (400, "light")):
             with serve(memory, owner, write=False) as address, open_browser(width) as page:
                 page.set_colors(scheme)

@@ -47,7 +47,7 @@ async def main():
         async def never(turns, known, context):
             print("READY", flush=True)
             await asyncio.sleep(600)
-        memory.memory.extractor.extract = never
+        memory.memory.engine.extractor.extract = never
     await memory.add_session_to_memory(session)
     print("READY", flush=True)
     time.sleep(600)

@@ -98,8 +98,8 @@ async def make_world(neo4j_server: Any, tmp_path: Path) -> AsyncIterator[Any]:
 
     yield make
     for world in worlds:
-        await world.memory.forget_user(
-            **world.owner, sessions=True, artifacts=True
+        await world.memory.user(**world.owner).forget_user(
+            sessions=True, artifacts=True
         )  # the next re-embedding is no longer
         await world.close()
 

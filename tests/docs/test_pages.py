@@ -171,7 +171,7 @@ async def hold_fact() -> str:
     verdict = GuardVerdict("hold", "all", "nothing is trusted")
     async with GraphMemory(embedder=False, model="rules", guard=lambda candidate: verdict) as memory:
         await memory.remember([turn], session_id=turn.id, **owner)
-        return (await memory.held_facts(**owner))[0].id
+        return (await memory.user(**owner).held_facts())[0].id
 
 
 async def propose_forgetting() -> str:
@@ -180,7 +180,7 @@ async def propose_forgetting() -> str:
     turn = Turn(uuid.uuid4().hex, "user", "My cat Tom is afraid of rain.", datetime.now(UTC))
     async with GraphMemory(embedder=False, model="rules") as memory:
         await memory.remember([turn], session_id=turn.id, **owner)
-        return (await memory.propose_forgetting(turn.make_memory_id(turn.id), **owner)).id
+        return (await memory.user(**owner).propose_forgetting(turn.make_memory_id(turn.id))).id
 
 
 def find_revision() -> tuple[str, str]:

@@ -45,7 +45,7 @@ async def list_texts(memory: GraphMemory, owner: Owner, as_of: AsOf, **options: 
 
 async def fetch_recorded_at(memory: GraphMemory, owner: Owner, text: str) -> datetime:
     [id] = [fact.id async for fact in memory.facts(**owner, past=True) if text in fact.text]
-    at = (await memory.history(id, **owner)).entries[0].at
+    at = (await memory.user(**owner).history(id)).entries[0].at
     assert at is not None
     return at
 
@@ -77,26 +77,26 @@ async def test_memory_knew_only_what_it_had_heard(memory: GraphMemory, owner: Ow
 @pytest.mark.slow
 async def test_a_correction_was_true_before_it_was_made(memory: GraphMemory, owner: Owner) -> None:
     [id] = [fact.id async for fact in memory.facts(**owner) if "Porto" in fact.text]
-    change = await memory.correct(id, text="The user lives in Lagos", **owner)
+    change = await memory.user(**owner).correct(id, text="The user lives in Lagos")
     assert await list_texts(memory, owner, AsOf(valid=NOON + 6 * DAY)) == ["The user lives in Lagos"]
     [lagos] = [fact.id for fact in change.facts if fact.after and "Lagos" in fact.after.text]
-    recorded = (await memory.history(lagos, **owner)).entries[0].at
+    recorded = (await memory.user(**owner).history(lagos)).entries[0].at
     assert recorded is not None
     before = AsOf(valid=NOON + 6 * DAY, recorded=recorded - timedelta(milliseconds=1))
     assert await list_texts(memory, owner, before) == ["The user lives in Porto"]
-    await memory.undo(change.ingest_id, **owner)
+    await memory.user(**owner).undo(change.ingest_id)
     assert await list_texts(memory, owner, AsOf(valid=NOON + 6 * DAY)) == ["The user lives in Porto"]
 
 
 async def test_what_was_forgotten_was_never_there(memory: GraphMemory, owner: Owner) -> None:
     heard = await fetch_recorded_at(memory, owner, "Faro")
-    await memory.forget_session("s0", **owner)
+    await memory.user(**owner).forget_session("s0")
     assert await list_texts(memory, owner, AsOf(valid=NOON + DAY, recorded=heard)) == []
 
 
 @pytest.mark.slow
 async def test_statements_hold_from_when_they_were_made(memory: GraphMemory, owner: Owner) -> None:
-    await memory.add_statements([Statement("The door code is 1234", NOON)], **owner)
+    await memory.user(**owner).add_statements([Statement("The door code is 1234", NOON)])
     assert "The door code is 1234" in await list_texts(memory, owner, AsOf(valid=NOON + DAY))
     assert await list_texts(memory, owner, AsOf(valid=NOON + DAY, recorded=NOON)) == []
 

@@ -164,7 +164,7 @@ async def memory_that_traverses(neo4j_server, app_name, query):
 )
 async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_server, app_name, query, reason):
     async with memory_that_traverses(neo4j_server, app_name, query) as memory:
-        for asked in (memory.make_retriever(**owner(app_name)), memory.recall("bees", **owner(app_name))):
+        for asked in (memory.user(**owner(app_name)).make_retriever(), memory.recall("bees", **owner(app_name))):
             with pytest.raises(errors.ConfigurationError, match=f"(?s)retrieval_query.*{reason}"):
                 await asked
 
@@ -221,7 +221,7 @@ async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
 ):
     async with memory_that_traverses(neo4j_server, app_name, query) as memory:
         for _ in range(2):
-            await memory.make_retriever(**owner(app_name))
+            await memory.user(**owner(app_name)).make_retriever()
     warnings = [record for record in caplog.records if "other users" in record.getMessage()]
     assert len(warnings) == sees_others
 
@@ -263,14 +263,14 @@ async def test_what_nobody_has_written_yet_is_no_spelling_mistake(neo4j_server, 
 @pytest.mark.parametrize("top_k", [1, "1", 1.0])
 async def test_a_retriever_takes_the_numbers_that_a_model_writes(memory, app_name, top_k):
     await memory.remember([turn("I keep bees in here"), turn("Bees are fun", "t2")], session_id="s", **owner(app_name))
-    retriever = await memory.make_retriever(**owner(app_name))
+    retriever = await memory.user(**owner(app_name)).make_retriever()
     found = await asyncio.to_thread(retriever.search, query_text="bees", top_k=top_k)
     assert len(found.items) == 1
 
 
 @pytest.mark.parametrize("arguments", [{"top_k": 0}, {"top_k": -1}, {"top_k": "many"}, {"query_vector": "near"}])
 async def test_a_retriever_refuses_arguments_as_neo4j_graphrag_does(memory, app_name, arguments):
-    retriever = await memory.make_retriever(**owner(app_name))
+    retriever = await memory.user(**owner(app_name)).make_retriever()
     with pytest.raises(SearchValidationError, match=next(iter(arguments))):
         retriever.search(query_text="bees", **arguments)
 
@@ -281,7 +281,7 @@ async def test_a_retrieval_query_is_planned_once_and_may_have_parameters(neo4j_s
     query = "RETURN node.text + coalesce($mark, '') AS text, score"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
-        retriever = await memory.make_retriever(**owner(app_name))
+        retriever = await memory.user(**owner(app_name)).make_retriever()
         found = await asyncio.to_thread(retriever.search, "bees", query_params={"mark": "!"})
         assert {item.content for item in found.items} == {"I keep bees in here!"}
 
@@ -296,7 +296,7 @@ async def test_half_a_character_is_refused_by_name(memory, app_name):
 
 
 async def test_a_statement_is_forgotten_by_its_own_id(memory, app_name):
-    await memory.add_statements([Statement("The gate code is 4711.", at=NOW, id="gate")], **owner(app_name))
+    await memory.user(**owner(app_name)).add_statements([Statement("The gate code is 4711.", at=NOW, id="gate")])
     assert (await memory.forget("gate", **owner(app_name))).facts == 1
     assert await memory.recall("gate code", **owner(app_name)) == []
 
@@ -336,7 +336,7 @@ async def test_a_retriever_hands_on_metadata_of_an_own_column(neo4j_server, app_
     query = "RETURN node.text AS text, score, {own: 1} AS metadata"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
-        retriever = await memory.make_retriever(**owner(app_name))
+        retriever = await memory.user(**owner(app_name)).make_retriever()
         found = await asyncio.to_thread(retriever.search, "bees")
         assert found.items[0].metadata["metadata"] == {"own": 1}
 
@@ -356,7 +356,7 @@ def test_a_turn_without_text_is_named():
 @pytest.mark.slow
 async def test_a_turn_that_says_nothing_is_no_memory(memory, app_name):
     blank, full = turn(" \n"), turn("I keep bees in here", "t2")
-    assert await memory.enqueue([blank], session_id="s", **owner(app_name)) == 0
+    assert await memory.user(**owner(app_name)).enqueue([blank], session_id="s") == 0
     assert (await memory.remember([blank, full], session_id="s", **owner(app_name))).turns == 1
     assert {found.session_id for found in await memory.recall("bees", **owner(app_name))} == {"s"}
     assert all(found.text.strip() for found in await memory.recall("anything", **owner(app_name)))
@@ -546,7 +546,7 @@ async def test_a_session_of_many_turns_is_stored_in_portions_and_in_order(neo4j_
     async with GraphMemory(
         settings=neo4j_server.settings(label_prefix="TestHash"), model="rules", embedder=HashEmbedder()
     ) as memory:
-        assert await memory.enqueue(turns, session_id="s", **owner(app_name)) == 400
+        assert await memory.user(**owner(app_name)).enqueue(turns, session_id="s") == 400
         assert max(rows) <= ROWS_PER_STATEMENT
         pending = await ingest_queue.fetch_pending_ingests(memory.connection, **owner(app_name))
         assert [[one.id for one in request.turns] for request in pending] == [
@@ -557,7 +557,7 @@ async def test_a_session_of_many_turns_is_stored_in_portions_and_in_order(neo4j_
         query = "MATCH (a:TestHashEvent {scope: $scope})-[:NEXT]->(b) WHERE b.seq = a.seq + 1 RETURN count(*) AS n"
         records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "ann").key)
         assert records[0]["n"] == 399
-        assert await memory.enqueue(turns, session_id="s", **owner(app_name)) == 400
+        assert await memory.user(**owner(app_name)).enqueue(turns, session_id="s") == 400
         reports = await memory.resume(**owner(app_name))
         assert sum(report.turns for report in reports) == 400
 
@@ -578,11 +578,12 @@ async def test_ids_and_names_that_are_no_text_are_refused(memory, app_name):
         with pytest.raises(errors.InvalidArgument, match="no ids"):
             await memory.forget(ids, **known)
     with pytest.raises(errors.InvalidArgument, match="no ids"):
-        await memory.forget_event(None, session_id="s", **known)
-    for ask in (memory.history, memory.entity):
+        await memory.user(**known).forget_event(None, session_id="s")
+    user = memory.user(**known)
+    for ask in (user.history, user.entity):
         with pytest.raises(errors.InvalidArgument, match="not a text"):
-            await ask(None, **known)
+            await ask(None)
     with pytest.raises(errors.InvalidArgument, match="user_id is None"):
-        await memory.forget_user(app_name=app_name, user_id=None)
+        await memory.user(app_name, None).forget_user()
     with pytest.raises(errors.InvalidArgument, match="no list of kinds"):
         await memory.prune(only="memory")

@@ -170,8 +170,8 @@ async def test_python_lists_what_the_command_line_lists(command, known, neo4j_se
     async with GraphMemory(settings=neo4j_server.settings(), embedder=False) as memory:
         facts = [fact.id async for fact in memory.facts(**user, past=True)]
         about_ines = [fact.text async for fact in memory.facts(**user, about="Inés")]
-        entities = [entity.key async for entity in memory.entities(**user, limit=3)]
-        places = {entity.name async for entity in memory.entities(**user, type="place")}
+        entities = [entity.key async for entity in memory.user(**user).entities(limit=3)]
+        places = {entity.name async for entity in memory.user(**user).entities(type="place")}
         users = [user.user_id async for user in memory.users(app_name=known)]
         apps = [app async for app in memory.apps(limit=1, after=known[:-1])]
     options = (*whose(known), "--json")

@@ -18,6 +18,7 @@ from google.genai import types
 
 from adk_graph_memory import Neo4jSessionService, Turn, errors
 from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = 1_780_000_000.0
@@ -155,14 +156,14 @@ async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, 
 
 
 async def test_what_fails_for_all_ends_it_and_what_was_done_is_told(command, lines, monkeypatch):
-    real = GraphMemory.remember
+    real = UserMemory.remember
 
-    async def remember(self, turns, *, session_id, **whose):
+    async def remember(self, turns, *, session_id):
         if session_id == "tuesday":
             raise errors.DatabaseUnavailable(uri="bolt://db.example.org", reason="it went away")
-        return await real(self, turns, session_id=session_id, **whose)
+        return await real(self, turns, session_id=session_id)
 
-    monkeypatch.setattr(GraphMemory, "remember", remember)
+    monkeypatch.setattr(UserMemory, "remember", remember)
     result = await command("ingest", lines)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1].startswith("1 of 4 done;")
@@ -236,7 +237,7 @@ async def enqueue(neo4j_server, app_name: str, model: str | ScriptedLlm, text: s
     settings = neo4j_server.settings()
     async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         turn = Turn(text, "user", text, datetime(2026, 5, 1, tzinfo=UTC))
-        await memory.enqueue([turn], app_name=app_name, user_id="ana", session_id="monday")
+        await memory.user(app_name, "ana").enqueue([turn], session_id="monday")
 
 
 async def test_a_request_is_read_with_its_own_model(command, neo4j_server, moody, app_name, monkeypatch):
@@ -266,7 +267,7 @@ async def test_a_budget_ends_it_and_the_same_command_goes_on(command, neo4j_serv
     async with GraphMemory(settings=neo4j_server.settings(), model="moody") as memory:
         for n in range(3):
             turn = Turn("t", "user", f"I keep {n} goats.", datetime.now(UTC))
-            await memory.enqueue([turn], app_name=app_name, user_id=f"u{n}", session_id="s")
+            await memory.user(app_name, f"u{n}").enqueue([turn], session_id="s")
     pending = ("ingest", "--pending", "--app", app_name, "--json")
     spent = await command(*pending, "--max-calls", "3", "--workers", "1")  # each may take two calls, and takes one
     outcome = json.loads(spent.stdout)

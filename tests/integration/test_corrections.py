@@ -76,7 +76,7 @@ async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
 @pytest.mark.slow
 async def test_a_correction_stands_in_place_of_the_fact(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
-    change = await memory.correct(id, text="The user lives in Faro", reason="misheard", **owner)
+    change = await memory.user(**owner).correct(id, text="The user lives in Faro", reason="misheard")
     assert {fact.before and fact.before.text: fact.after and fact.after.state for fact in change.facts} == {
         None: "current",
         "The user lives in Porto": "retracted",
@@ -89,7 +89,7 @@ async def test_a_correction_stands_in_place_of_the_fact(memory: GraphMemory, own
         "Faro",
     )
     assert (faro.sources[0].quote, faro.sources[0].session_id) == ("The user lives in Faro", ":owner:")
-    entries = (await memory.history(id, **owner)).entries
+    entries = (await memory.user(**owner).history(id)).entries
     assert [(entry.kind, entry.by, entry.reason) for entry in entries][-1] == ("retracted", "owner", "misheard")
     [found, *_] = await memory.recall("Where does the user live?", **owner)
     assert found.text == "The user lives in Faro"
@@ -99,17 +99,17 @@ async def test_a_correction_stands_in_place_of_the_fact(memory: GraphMemory, own
 @pytest.mark.slow
 async def test_a_preview_changes_nothing(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
-    change = await memory.correct(id, text="The user lives in Faro", preview=True, **owner)
+    change = await memory.user(**owner).correct(id, text="The user lives in Faro", preview=True)
     assert len(change.facts) == 2
     assert await list_facts(memory, owner) == {"The user lives in Porto": "current"}
     with pytest.raises(errors.NotFound):
-        await memory.undo(change.ingest_id, **owner)
+        await memory.user(**owner).undo(change.ingest_id)
 
 
 @pytest.mark.slow
 async def test_a_correction_can_be_taken_back(memory: GraphMemory, owner: Owner) -> None:
-    change = await memory.correct(await find_id(memory, owner, "Porto"), text="The user lives in Faro", **owner)
-    await memory.undo(change.ingest_id, **owner)
+    change = await memory.user(**owner).correct(await find_id(memory, owner, "Porto"), text="The user lives in Faro")
+    await memory.user(**owner).undo(change.ingest_id)
     assert await list_facts(memory, owner) == {"The user lives in Porto": "current"}
     await check_derived(memory, owner)
 
@@ -117,10 +117,10 @@ async def test_a_correction_can_be_taken_back(memory: GraphMemory, owner: Owner)
 @pytest.mark.slow
 async def test_dates_can_be_corrected_alone(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
-    await memory.correct(id, valid_from=datetime(2024, 5, 1, tzinfo=UTC), **owner)
+    await memory.user(**owner).correct(id, valid_from=datetime(2024, 5, 1, tzinfo=UTC))
     [fact] = [fact async for fact in memory.facts(**owner)]
     assert (fact.text, fact.valid_from) == ("The user lives in Porto", datetime(2024, 5, 1, tzinfo=UTC))
-    await memory.correct(fact.id, valid_from=None, **owner)
+    await memory.user(**owner).correct(fact.id, valid_from=None)
     [fact] = [fact async for fact in memory.facts(**owner)]
     assert fact.valid_from is None
     await check_derived(memory, owner)
@@ -139,11 +139,11 @@ async def test_the_owners_word_comes_after_what_it_is_about_whatever_the_clocks_
             now = datetime.now(UTC) + timedelta(hours=offset)
             monkeypatch.setattr(memory_owner, "datetime", type("Clock", (), {"now": lambda zone, now=now: now}))
             id = await find_id(memory, owner, text)
-            await memory.correct(id, text=(text := f"The user lives in Faro, at number {number}"), **owner)
+            await memory.user(**owner).correct(id, text=(text := f"The user lives in Faro, at number {number}"))
             assert await list_facts(memory, owner, past=False) == {text: "current"}
-        await memory.pin(id := await find_id(memory, owner, text), **owner)
-        await memory.unpin(id, **owner)
-        await memory.retract(id, **owner)
+        await memory.user(**owner).pin(id := await find_id(memory, owner, text))
+        await memory.user(**owner).unpin(id)
+        await memory.user(**owner).retract(id)
         assert await list_facts(memory, owner, past=False) == {}
         await check_derived(memory, owner)
 
@@ -155,7 +155,7 @@ async def test_a_correction_is_recorded_when_it_is_made_whatever_it_is_about(neo
     async with make_memory(neo4j_server, reply) as memory:
         await memory.remember([Turn("t", "user", "I live in Porto", ahead)], session_id="s", **owner)
         before, id = datetime.now(UTC), await find_id(memory, owner, "Porto")
-        await memory.correct(id, text="The user lives in Faro", **owner)
+        await memory.user(**owner).correct(id, text="The user lives in Faro")
         known = [
             [fact.text async for fact in memory.facts(**owner, as_of=AsOf(ahead + timedelta(days=1), moment))]
             for moment in (before, datetime.now(UTC))
@@ -168,7 +168,7 @@ async def test_what_was_retracted_comes_back_only_by_new_words(
     memory: GraphMemory, owner: Owner, neo4j_server: Any
 ) -> None:
     id = await find_id(memory, owner, "Porto")
-    await memory.retract(id, reason="that was my sister", **owner)
+    await memory.user(**owner).retract(id, reason="that was my sister")
     assert await list_facts(memory, owner) == {"The user lives in Porto": "retracted"}
     reply = make_reply("The user lives in Porto", "I live in Porto", PORTO, object=2)
     async with make_memory(neo4j_server, reply, reply) as later:
@@ -183,7 +183,7 @@ async def test_what_was_retracted_comes_back_only_by_new_words(
 @pytest.mark.slow
 async def test_nothing_that_is_said_ends_a_pinned_fact(memory: GraphMemory, owner: Owner, neo4j_server: Any) -> None:
     id = await find_id(memory, owner, "Porto")
-    change = await memory.pin(id, **owner)
+    change = await memory.user(**owner).pin(id)
     assert [(fact.after and fact.after.is_pinned) for fact in change.facts] == [True]
     reply = make_reply("The user lives in Faro", "I live in Faro", FARO, object=3)
     async with make_memory(neo4j_server, reply, move("I live in Porto", "I live in Faro")) as later:
@@ -193,14 +193,14 @@ async def test_nothing_that_is_said_ends_a_pinned_fact(memory: GraphMemory, owne
             "The user lives in Faro": "current",
         }
         await check_derived(later, owner)
-        await later.unpin(id, **owner)
+        await later.user(**owner).unpin(id)
         assert (await list_facts(later, owner))["The user lives in Porto"] == "superseded"
-        await later.pin(id, **owner)
+        await later.user(**owner).pin(id)
         assert (await list_facts(later, owner))["The user lives in Porto"] == "current"
-        await later.correct(id, text="The user lives in Lagos", **owner)
+        await later.user(**owner).correct(id, text="The user lives in Lagos")
         assert (await list_facts(later, owner))["The user lives in Porto"] == "retracted"
         await check_derived(later, owner)
-        kinds = [entry.kind for entry in (await later.history(id, **owner)).entries]
+        kinds = [entry.kind for entry in (await later.user(**owner).history(id)).entries]
         assert [kind for kind in kinds if "pinned" in kind] == ["pinned", "unpinned", "pinned"]
 
 
@@ -212,16 +212,16 @@ async def test_a_rollback_returns_to_a_revision(memory: GraphMemory, owner: Owne
     moved = move("I live in Porto near the river", "I live in Faro")
     async with make_memory(neo4j_server, reply, json.dumps({"ops": [op]}), leave, moved) as later:
         await later.remember([say("I live in Porto near the river", 5)], session_id="s5", **owner)
-        [entry] = [entry for entry in (await later.history(id, **owner)).entries if entry.revision]
+        [entry] = [entry for entry in (await later.user(**owner).history(id)).entries if entry.revision]
         assert (entry.kind, entry.text) == ("reworded", "The user lives in Porto")
-        await later.rollback(id, entry.revision, reason="too exact", **owner)
+        await later.user(**owner).rollback(id, entry.revision, reason="too exact")
         assert await list_facts(later, owner) == {"The user lives in Porto": "current"}
         await check_derived(later, owner)
         with pytest.raises(errors.NotFound, match="history"):
-            await later.rollback(id, "no such revision", **owner)
+            await later.user(**owner).rollback(id, "no such revision")
         await later.remember([Turn("new", "user", "I live in Faro", datetime.now(UTC))], session_id="s9", **owner)
-        [ended] = [entry for entry in (await later.history(id, **owner)).entries if entry.kind == "ended"]
-        await later.rollback(id, ended.revision, **owner)
+        [ended] = [entry for entry in (await later.user(**owner).history(id)).entries if entry.kind == "ended"]
+        await later.user(**owner).rollback(id, ended.revision)
         assert (await list_facts(later, owner))["The user lives in Porto"] == "current"
         await check_derived(later, owner)
 
@@ -229,17 +229,17 @@ async def test_a_rollback_returns_to_a_revision(memory: GraphMemory, owner: Owne
 async def test_bad_corrections_say_what_to_do(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
     with pytest.raises(errors.InvalidArgument, match="changes nothing"):
-        await memory.correct(id, **owner)
+        await memory.user(**owner).correct(id)
     with pytest.raises(errors.InvalidArgument, match="no time zone"):
-        await memory.correct(id, valid_to=datetime(2026, 1, 1), **owner)
+        await memory.user(**owner).correct(id, valid_to=datetime(2026, 1, 1))
     with pytest.raises(errors.InvalidArgument, match="before it begins"):
         dates = {"valid_from": datetime(2026, 1, 2, tzinfo=UTC), "valid_to": datetime(2026, 1, 1, tzinfo=UTC)}
-        await memory.correct(id, **dates, **owner)
+        await memory.user(**owner).correct(id, **dates)
     with pytest.raises(errors.NotFound, match="adk-graph-memory facts"):
-        await memory.correct(id, text="The user lives in Faro", app_name=owner["app_name"], user_id="bea")
-    await memory.add_statements([Statement("The door code is 1234", NOON)], **owner)
+        await memory.user(owner["app_name"], "bea").correct(id, text="The user lives in Faro")
+    await memory.user(**owner).add_statements([Statement("The door code is 1234", NOON)])
     with pytest.raises(errors.InvalidArgument, match="added directly"):
-        await memory.retract(await find_id(memory, owner, "door code"), **owner)
+        await memory.user(**owner).retract(await find_id(memory, owner, "door code"))
 
 
 BOB = {"ref": 2, "name": "Bob", "type": "person"}
@@ -262,16 +262,16 @@ async def test_two_entities_become_one_on_the_owners_word(neo4j_server: Any, own
     async with make_memory(neo4j_server, *replies) as memory:
         await memory.remember([say("Bob plays chess", 0)], session_id="s0", **owner)
         await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
-        change = await memory.merge("Robert Lund", "Bob", reason="his nickname", **owner)
+        change = await memory.user(**owner).merge("Robert Lund", "Bob", reason="his nickname")
         assert list_names(change) == [(), ("Robert Lund", "Bob")]
-        known = await memory.entity("Bob", **owner)
+        known = await memory.user(**owner).entity("Bob")
         assert {fact.text for fact in known.facts} == {"Bob plays chess", "Robert Lund lives next door"}
         assert [entry.reason for entry in known.entries if entry.kind == "merged"] == ["his nickname"]
         await memory.remember([say("Bob and Robert Lund, who is the same", 2)], session_id="s2", **owner)
-        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+        assert (await memory.user(**owner).entity("Bob")).entity.name == "Robert Lund"
         await check_derived(memory, owner)
-        await memory.undo(change.ingest_id, **owner)
-        assert (await memory.entity("Bob", **owner)).entity.name == "Bob"
+        await memory.user(**owner).undo(change.ingest_id)
+        assert (await memory.user(**owner).entity("Bob")).entity.name == "Bob"
         await check_derived(memory, owner)
 
 
@@ -285,20 +285,20 @@ async def test_the_owner_parts_whom_the_owner_merged(neo4j_server: Any, owner: O
     async with make_memory(neo4j_server, *replies) as memory:
         await memory.remember([say("Bob plays chess", 0)], session_id="s0", **owner)
         await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
-        await memory.merge("Robert Lund", "Bob", reason="his nickname", **owner)
-        entries = (await memory.entity("Bob", **owner)).entries
+        await memory.user(**owner).merge("Robert Lund", "Bob", reason="his nickname")
+        entries = (await memory.user(**owner).entity("Bob")).entries
         assert [(one.text, one.by, one.reason) for one in entries if one.kind == "merged"] == [
             ("Bob", "owner", "his nickname")
         ]
-        change = await memory.split("Bob", **owner)
+        change = await memory.user(**owner).split("Bob")
         assert list_names(change) == [("Bob",), ("Robert Lund",)]
         await check_derived(memory, owner)
         await memory.remember([say("Bob cooks", 2)], session_id="s2", **owner)
-        bob = await memory.entity("Bob", **owner)
+        bob = await memory.user(**owner).entity("Bob")
         assert (bob.entity.name, {fact.text for fact in bob.facts}) == ("Bob", {"Bob plays chess", "Bob cooks"})
         await check_derived(memory, owner)
-        await memory.merge("Robert Lund", "Bob", **owner)
-        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+        await memory.user(**owner).merge("Robert Lund", "Bob")
+        assert (await memory.user(**owner).entity("Bob")).entity.name == "Robert Lund"
         await check_derived(memory, owner)
 
 
@@ -312,7 +312,7 @@ async def test_no_session_stands_for_the_owner_s_word(memory: GraphMemory, owner
 
 
 async def test_what_the_owner_says_costs_nothing(memory: GraphMemory, owner: Owner) -> None:
-    await memory.pin(await find_id(memory, owner, "Porto"), **owner)
+    await memory.user(**owner).pin(await find_id(memory, owner, "Porto"))
     connection = memory.connection
     await connection.prepare()
     rows = await ingest_queue.fetch_ingest_reports(connection, **owner)
@@ -330,20 +330,20 @@ async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: A
     async with make_memory(neo4j_server, *replies) as memory:
         await memory.remember([say("Robert Lund, our Bob, lives next door", 0)], session_id="s0", **owner)
         await memory.remember([say("Bob plays chess", 1)], session_id="s1", **owner)
-        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
-        change = await memory.split("Bob", reason="my brother", **owner)
+        assert (await memory.user(**owner).entity("Bob")).entity.name == "Robert Lund"
+        change = await memory.user(**owner).split("Bob", reason="my brother")
         assert list_names(change) == [("Bob",), ("Robert Lund",)]
-        assert [fact.text for fact in (await memory.entity("Bob", **owner)).facts] == ["Bob plays chess"]
+        assert [fact.text for fact in (await memory.user(**owner).entity("Bob")).facts] == ["Bob plays chess"]
         await memory.remember([say("Bob cooks", 2)], session_id="s2", **owner)
-        facts = {fact.text for fact in (await memory.entity("Bob", **owner)).facts}
+        facts = {fact.text for fact in (await memory.user(**owner).entity("Bob")).facts}
         assert facts == {"Bob plays chess", "Bob cooks"}
-        entries = (await memory.entity("Robert Lund", **owner)).entries
+        entries = (await memory.user(**owner).entity("Robert Lund")).entries
         assert [entry.reason for entry in entries if entry.kind == "kept apart"] == ["my brother"]
         await check_derived(memory, owner)
         with pytest.raises(errors.InvalidArgument, match="no alias"):
-            await memory.split("Robert Lund", **owner)
-        await memory.undo(change.ingest_id, **owner)
-        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+            await memory.user(**owner).split("Robert Lund")
+        await memory.user(**owner).undo(change.ingest_id)
+        assert (await memory.user(**owner).entity("Bob")).entity.name == "Robert Lund"
         await check_derived(memory, owner)
 
 
@@ -360,7 +360,7 @@ async def test_who_keeps_writing_makes_no_correction_fail(
         return looks[-1]
 
     monkeypatch.setattr(snapshots, "fetch_snapshot", fetch_and_be_overtaken)
-    await memory.correct(id, text="The user lives in Faro", **owner)
+    await memory.user(**owner).correct(id, text="The user lives in Faro")
     monkeypatch.undo()
     assert len(looks) == FREE_REWRITES
     assert await list_facts(memory, owner, past=False) == {"The user lives in Faro": "current"}

@@ -45,7 +45,7 @@ async def memory(neo4j_server: Any, app_name: str) -> AsyncIterator[GraphMemory]
             turn = Turn(f"t{n}", "user", text, NOON + timedelta(days=n))
             await memory.remember([turn], app_name=app_name, user_id=user, session_id=f"s{n}")
         told = Statement(TOLD, NOON, "s")
-        await memory.add_statements([told], app_name=app_name, user_id="ada")
+        await memory.user(app_name, "ada").add_statements([told])
         yield memory
 
 
@@ -229,19 +229,19 @@ async def test_facts_stand_for_readings_that_cannot_be_read_once_and_for_all(
     assert await list_facts(memory, owner) == before
     assert await list_facts(memory, owner, as_of=then) == known_then
 
-    await memory.undo(second_id, **owner)
+    await memory.user(**owner).undo(second_id)
     assert await list_facts(memory, owner) == {TEXTS[0]: "current", TOLD: "current"}
-    await memory.forget_session("s0", **owner)
+    await memory.user(**owner).forget_session("s0")
     assert await list_facts(memory, owner) == {TOLD: "current"}
 
 
 async def test_what_the_owner_ruled_on_facts_outlives_its_readings(memory: GraphMemory, app_name: str) -> None:
     owner = {"app_name": app_name, "user_id": "ada"}
     ids = {fact.text: fact.id async for fact in memory.facts(**owner, past=True)}
-    await memory.retract(ids[TEXTS[1]], **owner)
-    await memory.correct(ids[TEXTS[0]], **owner, text="I live in Lagos.")
+    await memory.user(**owner).retract(ids[TEXTS[1]])
+    await memory.user(**owner).correct(ids[TEXTS[0]], text="I live in Lagos.")
     [corrected] = [fact async for fact in memory.facts(**owner) if "Lagos" in fact.text]
-    await memory.pin(corrected.id, **owner, reason="I know where I live.")
+    await memory.user(**owner).pin(corrected.id, reason="I know where I live.")
     before = await list_facts(memory, owner)
     assert before == {TEXTS[0]: "retracted", TEXTS[1]: "retracted", "I live in Lagos.": "current", TOLD: "current"}
     await run_statement(memory, app_name, DAMAGE)
@@ -280,13 +280,13 @@ async def test_until_a_reading_is_mended_nothing_is_derived_and_nothing_lost(
     now = AsOf(recorded=datetime.now(UTC))
     for refused in (
         memory.forget(porto, **owner),
-        memory.forget_session("s0", **owner),
-        memory.preview_forget(porto, **owner),
-        memory.undo(ingest, **owner),
-        memory.history(porto, **owner),
-        memory.entity("Porto", **owner),
-        memory.retract(porto, **owner),
-        memory.correct(porto, **owner, text="I live in Lagos."),
+        memory.user(**owner).forget_session("s0"),
+        memory.user(**owner).preview_forget(porto),
+        memory.user(**owner).undo(ingest),
+        memory.user(**owner).history(porto),
+        memory.user(**owner).entity("Porto"),
+        memory.user(**owner).retract(porto),
+        memory.user(**owner).correct(porto, text="I live in Lagos."),
         memory.recall("Where do I live?", **owner, as_of=now),
         memory.export(tmp_path / "then.jsonl", **owner, as_of=now),
         list_facts(memory, owner, as_of=now),

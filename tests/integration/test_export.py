@@ -95,12 +95,12 @@ async def check_that_memory_goes_on(memory: GraphMemory, owner: dict[str, str]) 
     assert checkup.facts > 30 and checkup.differences == 0
     facts = [fact async for fact in memory.facts(**owner)]
     assert (await memory.recall(facts[0].text, **owner))[0].score > 0.5
-    history = await memory.history(facts[0].id, **owner)
+    history = await memory.user(**owner).history(facts[0].id)
     assert history.entries
     await memory.forget(facts[0].id, **owner)
     assert facts[0].id not in [fact.id async for fact in memory.facts(**owner, past=True)]
     [ingest, *_] = [ingest for ingest in await fetch_ingests(memory.connection, Scope(**owner)) if ingest["report"]]
-    assert (await memory.undo(ingest["id"], **owner)).events > 0
+    assert (await memory.user(**owner).undo(ingest["id"])).events > 0
     [checkup] = [checkup async for checkup in memory.check_memories(**owner)]
     assert checkup.differences == 0
     async with (
@@ -302,9 +302,9 @@ async def test_a_file_names_no_content_of_others(memory: GraphMemory, app_name: 
     assert [problem.kind for problem in receipt.problems] == ["not of this graph's vectors or artifact store"]
     assert "ADK_GRAPH_MEMORY_FORMER_ARTIFACT_STORES" in receipt.problems[0].reason
     with pytest.raises(errors.ArtifactStoreUnusable, match="outside"):
-        await memory.forget_user(**copy, sessions=True, artifacts=True)
+        await memory.user(**copy).forget_user(sessions=True, artifacts=True)
     assert (tmp_path / "victim" / "notes").read_text() == "mine"
-    receipt = await memory.forget_user(**copy, sessions=True, artifacts=True)
+    receipt = await memory.user(**copy).forget_user(sessions=True, artifacts=True)
     assert not receipt.stays
 
 
@@ -391,7 +391,7 @@ async def test_what_was_forgotten_is_refused_in_a_graph_with_another_secret(
 ) -> None:
     owner, path = {"app_name": app_name, "user_id": "ada"}, tmp_path / "ada.jsonl"
     session = await make_session(memory, owner, "I keep bees in Zanzibar.", "I live in Porto.")
-    await memory.forget_event("e0", session_id="s", **owner)
+    await memory.user(**owner).forget_event("e0", session_id="s")
     await memory.export(path, **owner)
     async with make_memory(neo4j_server, "", embedder=False) as copy:
         receipt = await take_over(copy, path)
@@ -425,7 +425,7 @@ async def test_an_old_file_does_not_bring_back_what_was_forgotten_since(
     owner, path = {"app_name": app_name, "user_id": "ada"}, tmp_path / "ada.jsonl"
     await make_session(memory, owner, "I keep bees in Zanzibar.", "I live in Porto.", "My dog is called Rex.")
     await memory.export(path, **owner)
-    await memory.forget_event("e0", session_id="s", **owner)
+    await memory.user(**owner).forget_event("e0", session_id="s")
     receipt = await take_over(memory, path)  # the user is here
     assert receipt.has_problems and await list_texts(memory, owner) == ["I live in Porto.", "My dog is called Rex."]
     await memory.connection.run_cypher(
@@ -438,7 +438,7 @@ async def test_an_old_file_does_not_bring_back_what_was_forgotten_since(
     [checkup] = [checkup async for checkup in memory.check_memories(**owner)]
     assert (checkup.differences, checkup.facts) == (0, 2)
     # The same file again: it is imported to the end, so it changes nothing, whatever was forgotten meanwhile.
-    await memory.forget_event("e1", session_id="s", **owner)
+    await memory.user(**owner).forget_event("e1", session_id="s")
     assert (await take_over(memory, path)).users == {"known": 1, "read": 1}
     assert await list_texts(memory, owner) == ["My dog is called Rex."]
 
@@ -472,7 +472,7 @@ async def test_no_word_of_a_forgotten_user_is_in_an_export_of_the_app(
     await memory.export(tmp_path / "before", app_name=app_name)
     before = read_all(tmp_path / "before")
     assert [word for word in (*ADA, "Faro", "ticket") if word not in before] == []
-    await memory.forget_user(**ada, sessions=True, artifacts=True)
+    await memory.user(**ada).forget_user(sessions=True, artifacts=True)
     await memory.export(tmp_path / "after", app_name=app_name)
     after = read_all(tmp_path / "after")
     assert [word for word in (*ADA, '"ada"', Scope(**ada).key) if word in after] == []
@@ -555,7 +555,7 @@ async def test_an_embedder_that_cannot_be_loaded_costs_the_vectors_alone(
 
 async def test_nodes_of_others_locks_and_leases_stay(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
     owner, path = {"app_name": app_name, "user_id": "ada"}, tmp_path / "ada.jsonl"
-    await memory.enqueue(say("I keep bees."), **owner, session_id="s")
+    await memory.user(**owner).enqueue(say("I keep bees."), session_id="s")
     await memory.connection.run_cypher(
         """
         MATCH (i:TestHashIngest {scope: $scope}) SET i.state = 'claimed', i.lease = 'mine', i.lease_until = 9e9

@@ -94,11 +94,11 @@ async def test_each_moment_of_a_life_is_what_it_was(memory: GraphMemory, owner: 
     moments = {"faro": await say(memory, owner, 0, "Faro"), "porto": await say(memory, owner, 5, "Porto")}
     [faro] = await list_facts(memory, owner, AsOf(recorded=moments["faro"]))
     [porto] = [fact.id async for fact in memory.facts(**owner)]
-    change = await memory.correct(porto, text="The user lives in Lagos", **owner)
+    change = await memory.user(**owner).correct(porto, text="The user lives in Lagos")
     moments["lagos"] = await pause(memory)
-    await memory.add_statements([Statement("The door code is 1234", NOON)], **owner)
+    await memory.user(**owner).add_statements([Statement("The door code is 1234", NOON)])
     moments["code"] = await pause(memory)
-    await memory.pin(faro.id, **owner)
+    await memory.user(**owner).pin(faro.id)
     moments["pinned"] = await pause(memory)
     moments["braga"] = await say(memory, owner, 9, "Braga")
     wanted = {name: await list_facts(memory, owner, AsOf(recorded=at)) for name, at in moments.items()}
@@ -109,7 +109,7 @@ async def test_each_moment_of_a_life_is_what_it_was(memory: GraphMemory, owner: 
         assert sorted(fact.text for fact in await list_facts(memory, copied)) == sorted(f.text for f in wanted[name])
     assert "Porto" not in (tmp_path / "faro").read_text("utf-8")
     assert "Lagos" not in (tmp_path / "porto").read_text("utf-8")
-    await memory.undo(change.ingest_id, **owner)
+    await memory.user(**owner).undo(change.ingest_id)
     undone = await copy(memory, owner, tmp_path / "undone", moments["lagos"])
     facts = await list_facts(memory, undone, AsOf(recorded=moments["lagos"]))
     assert facts == await list_facts(memory, owner, AsOf(recorded=moments["lagos"]))
@@ -124,9 +124,9 @@ async def test_the_file_of_then_is_the_file_that_was_written_then(
     at = await say(memory, owner, 5, "Porto")
     await memory.export(tmp_path / "written", **owner)
     [porto] = [fact.id async for fact in memory.facts(**owner)]
-    await memory.correct(porto, text="The user lives in Lagos", **owner)
+    await memory.user(**owner).correct(porto, text="The user lives in Lagos")
     await say(memory, owner, 2, "Braga")
-    await memory.merge("Porto", "Faro", **owner)
+    await memory.user(**owner).merge("Porto", "Faro")
     await memory.export(tmp_path / "derived", **owner, as_of=AsOf(recorded=at))
     assert list_lines(tmp_path / "derived") == list_lines(tmp_path / "written")
 
@@ -169,7 +169,7 @@ async def test_the_file_of_now_lacks_nothing(
 async def test_what_was_forgotten_stays_forgotten(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
     await say(memory, owner, 0, "Faro")
     at = await say(memory, owner, 5, "Porto")
-    await memory.forget_session("s0", **owner)
+    await memory.user(**owner).forget_session("s0")
     copied = await copy(memory, owner, tmp_path / "copy", at)
     assert "Faro" not in (tmp_path / "copy").read_text("utf-8")
     assert [fact.text for fact in await list_facts(memory, copied)] == ["The user lives in Porto"]

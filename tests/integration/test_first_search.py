@@ -103,7 +103,7 @@ async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, ow
     embedder.may_load.set()
     hasty = load_settings(**settings.model_dump(), first_search_wait=0.0)
     async with Neo4jMemoryService(memory=GraphMemory(settings=hasty, embedder=embedder)) as service:
-        await service.memory.vectors.embedder.wait_until_ready()
+        await service.memory.engine.vectors.embedder.wait_until_ready()
         await wait_until_planned(service)
         found = await service.search_memory(query=ASKED, **owner)
     assert "degraded" not in found.memories[0].custom_metadata
@@ -117,7 +117,7 @@ async def test_what_the_environment_says_after_a_service_is_made_still_counts(mo
     monkeypatch.setenv("NEO4J_PASSWORD", "later")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_EMBEDDER", "gemini-embedding-001")
     assert service.memory.connection.settings.password.get_secret_value() == "later"
-    assert service.memory.vectors.embedder.name.endswith("gemini-embedding-001")
+    assert service.memory.engine.vectors.embedder.name.endswith("gemini-embedding-001")
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ async def test_a_wrong_embedder_is_logged_though_its_service_closes_before_it_is
     if not is_closed_first:
         embedder.may_load.set()
         with suppress(RuntimeError):
-            await asyncio.wrap_future(service.memory.vectors.embedder._loading_future)
+            await asyncio.wrap_future(service.memory.engine.vectors.embedder._loading_future)
     await service.close()
     embedder.may_load.set()
     for _ in range(6_000):

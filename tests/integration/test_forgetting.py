@@ -206,7 +206,7 @@ async def test_reasons_and_evidence_are_derived_too(make_memory: MakeMemory, app
         assert await memory.connection.run_cypher(f"{change} RETURN 1", scope)
         [found] = [checkup async for checkup in memory.check_memories(**owner)]
         assert found.differences
-        await Rewriter(memory.connection.user(Scope(**owner)), memory.vectors).restore_derivation()
+        await Rewriter(memory.connection.user(Scope(**owner)), memory.engine.vectors).restore_derivation()
         assert [checkup.differences async for checkup in memory.check_memories(**owner)] == [0]
         assert await find_words(memory, app_name, frozenset({"zebrafish"})) == set()
 
@@ -284,7 +284,7 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     before = await fetch_stored(memory, app_name)
     assert len(before.facts) > 30
     assert (await Rewriter(graph).restore_derivation()).is_empty
-    receipt = await memory.forget_session(last.id, **owner)
+    receipt = await memory.user(**owner).forget_session(last.id)
     assert receipt.events and receipt.facts
     assert (await Rewriter(graph).restore_derivation()).is_empty
     assert lost and await find_words(memory, app_name, lost) <= found_before
@@ -308,7 +308,7 @@ async def test_who_forgets_while_another_looks_leaves_no_half_of_a_memory(
         rows = await run(transaction, name, *args, **more)
         if name == statement:
             monkeypatch.undo()
-            await memory.forget_event("t0", session_id="s", **owner)
+            await memory.user(**owner).forget_event("t0", session_id="s")
         return rows
 
     monkeypatch.setattr(Transaction, "run_statement", run_and_be_overtaken)
@@ -339,7 +339,7 @@ async def test_a_forgotten_diagnosis_leaves_wording_alias_and_context(make_memor
     assert [known.proposition.text for known in told.facts.values()] == [
         "The user keeps bees with Bob Lund, who has diabetes"
     ]
-    await memory.forget_event("t5", session_id="s", **owner)
+    await memory.user(**owner).forget_event("t5", session_id="s")
     stored = await fetch_stored(memory, app_name)
     assert list_texts(stored) == ["The user keeps bees with Bob"]
     assert {(entity.name, entity.aliases, entity.about) for entity in stored.entities.values()} == {
@@ -376,7 +376,7 @@ async def test_a_forgotten_wrong_address_leaves_the_right_one_open(make_memory: 
         "current",
         "superseded",
     ]
-    await memory.forget_event("t5", session_id="s", **owner)
+    await memory.user(**owner).forget_event("t5", session_id="s")
     [faro] = (await fetch_stored(memory, app_name)).facts.values()
     assert (faro.proposition.text, faro.standing.state, faro.standing.valid_to) == (
         "The user lives in Faro",
@@ -410,7 +410,7 @@ async def test_what_a_fact_said_before_leaves_no_vector(
     settings = neo4j_server.settings(label_prefix="TestHash")
     chosen = HashEmbedder() if embedder == "its own" else HashEmbedder(dimensions=32)
     async with GraphMemory(settings=settings, model="rules", embedder=chosen) as forgetful:
-        assert (await forgetful.forget_event("t5", session_id="s", **owner)).events == 1
+        assert (await forgetful.user(**owner).forget_event("t5", session_id="s")).events == 1
     [[text, after, other_after, is_late]] = await run_cypher(memory, VECTORS, app_name)
     assert text == "The user keeps bees"
     assert {tuple(after or ()), tuple(other_after or ())}.isdisjoint({tuple(vector or other)})
@@ -425,8 +425,8 @@ async def test_a_forgotten_fact_names_the_turns_that_still_say_it_and_can_take_t
     for number in range(2):
         await memory.remember(say(text, start=number), session_id=f"s{number}", **owner)
     [id] = [fact.id async for fact in memory.facts(**owner)]
-    await memory.promote(id, **owner, to=SharedMemory())
-    change = await memory.preview_forget(id, **owner)
+    await memory.user(**owner).promote(id, to=SharedMemory())
+    change = await memory.user(**owner).preview_forget(id)
     assert (change.turns, sorted(change.staying_turns.values()), change.copies) == (0, [text, text], 2)
     receipt = await memory.forget(id, **owner)
     assert (receipt.facts, receipt.events, receipt.stays) == (1, 0, {"turns": 2, "copies": 2})
@@ -434,7 +434,7 @@ async def test_a_forgotten_fact_names_the_turns_that_still_say_it_and_can_take_t
 
     await memory.remember(say(text, start=5), session_id="s5", **owner)
     [id] = [fact.id async for fact in memory.facts(**owner)]
-    change = await memory.preview_forget(id, **owner, with_turns=True)
+    change = await memory.user(**owner).preview_forget(id, with_turns=True)
     assert (change.turns, dict(change.staying_turns)) == (1, {})
     receipt = await memory.forget(id, **owner, with_turns=True)
     assert (receipt.facts, receipt.events, receipt.stays.get("turns")) == (1, 1, None)
@@ -445,7 +445,7 @@ async def test_what_was_forgotten_is_refused_and_the_same_in_a_new_event_is_reme
 ) -> None:
     memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
     await memory.remember(say("My dog Rex is afraid of thunder."), session_id="s", **owner)
-    await memory.forget_session("s", **owner)
+    await memory.user(**owner).forget_session("s")
     await memory.remember(say("My dog Rex is afraid of thunder."), session_id="s", **owner)
     await memory.remember([replace(say("Rex, my dog, fears thunder.")[0])], session_id="s", **owner)
     assert await memory.recall("Rex", **owner) == []
@@ -469,7 +469,7 @@ async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str)
     memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
     turns = say("My dog Rex is afraid of thunder.")
     await memory.remember(turns, session_id="s", **owner)
-    await memory.forget_session("s", **owner)
+    await memory.user(**owner).forget_session("s")
     [[key]] = await run_cypher(memory, "MATCH (n:@Tombstone {scope: $scope}) RETURN n.key AS key", app_name)
     assert turns[0].make_memory_id("s") not in key
     assert key == erasing.make_turn_tombstone(memory.connection, turns[0].make_memory_id("s"))
@@ -479,12 +479,12 @@ async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str)
 async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory, app_name: str) -> None:
     memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
     await memory.remember(say("I keep bees in the garden.", "I like honey on bread."), session_id="s", **owner)
-    await memory.add_statements([Statement("Ada owns a boat.", NOON - timedelta(days=9))], **owner)
-    receipt = await memory.forget_before(NOON + timedelta(seconds=30), **owner)
+    await memory.user(**owner).add_statements([Statement("Ada owns a boat.", NOON - timedelta(days=9))])
+    receipt = await memory.user(**owner).forget_before(NOON + timedelta(seconds=30))
     assert (receipt.events, len(receipt.ids)) == (1, 2)
     assert [fact.text async for fact in memory.facts(**owner)] == ["I like honey on bread."]
     with pytest.raises(errors.InvalidArgument, match="no time zone"):
-        await memory.forget_before(datetime(2026, 1, 1), **owner)
+        await memory.user(**owner).forget_before(datetime(2026, 1, 1))
 
 
 @pytest.mark.slow
@@ -504,9 +504,9 @@ async def test_forgetting_a_user_leaves_no_trace(
             **owner, session_id="Zanzibar", filename="Zanzibar.txt", artifact=types.Part(text="Zanzibar")
         )
         await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
-        await memory.enqueue(say("Quentin waits in Zanzibar", start=50), session_id="later", **owner)
+        await memory.user(**owner).enqueue(say("Quentin waits in Zanzibar", start=50), session_id="later")
         before = await erasing.count_user(memory.connection.user(Scope(app_name, USER)))
-        partial = await memory.forget_user(**owner)
+        partial = await memory.user(**owner).forget_user()
         assert (partial.events, partial.facts, partial.entities) == (
             before["turns"],
             before["facts"],
@@ -515,11 +515,11 @@ async def test_forgetting_a_user_leaves_no_trace(
         assert partial.stays["sessions"] == 1 and partial.stays["artifacts"] == 1
         assert await memory.recall("Quentin", **owner) == []
         assert len((await sessions.get_session(**owner, session_id="Zanzibar")).events) == 8
-        whole = await memory.forget_user(**owner, sessions=True, artifacts=True)
+        whole = await memory.user(**owner).forget_user(sessions=True, artifacts=True)
         assert (whole.sessions, whole.artifacts, whole.events) == (1, 1, 8)
         assert set(whole.stays) == {"tombstones"}
         assert await find_traces(memory, app_name, "Zanzibar", "Quentin", app_name) == []
-        assert await memory.forget_user(**owner, sessions=True, artifacts=True) == Receipt()
+        assert await memory.user(**owner).forget_user(sessions=True, artifacts=True) == Receipt()
         await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
         assert await memory.recall("Quentin", **owner) == []
 

@@ -62,7 +62,7 @@ async def guarded(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]
 @pytest.mark.slow
 async def test_what_is_held_is_no_memory(guarded: GraphMemory, owner: Owner) -> None:
     assert await list_facts(guarded, owner) == {"The user lives in Porto": "current"}
-    [held] = await guarded.held_facts(**owner)
+    [held] = await guarded.user(**owner).held_facts()
     assert (held.text, held.quotes, held.author, held.origin, held.rule) == (
         "The user lives in Faro",
         ("The user lives in Faro",),
@@ -70,29 +70,29 @@ async def test_what_is_held_is_no_memory(guarded: GraphMemory, owner: Owner) -> 
         "user",
         "instructions",
     )
-    assert [entity.name async for entity in guarded.entities(**owner) if entity.name == "Faro"] == []
-    assert await guarded.held_facts(app_name=owner["app_name"], user_id="bea") == []
+    assert [entity.name async for entity in guarded.user(**owner).entities() if entity.name == "Faro"] == []
+    assert await guarded.user(owner["app_name"], "bea").held_facts() == []
     await check_derived(guarded, owner)
 
 
 @pytest.mark.slow
 async def test_what_is_released_is_remembered(guarded: GraphMemory, owner: Owner) -> None:
-    [held] = await guarded.held_facts(**owner)
+    [held] = await guarded.user(**owner).held_facts()
     with pytest.raises(errors.NotFound):
-        await guarded.release(held.id, app_name=owner["app_name"], user_id="bea")
-    assert await guarded.release(held.id, **owner) == held
+        await guarded.user(owner["app_name"], "bea").release(held.id)
+    assert await guarded.user(**owner).release(held.id) == held
     assert "The user lives in Faro" in await list_facts(guarded, owner)
-    assert await guarded.held_facts(**owner) == []
+    assert await guarded.user(**owner).held_facts() == []
     await check_derived(guarded, owner)
     with pytest.raises(errors.NotFound):
-        await guarded.release(held.id, **owner)
+        await guarded.user(**owner).release(held.id)
 
 
 @pytest.mark.slow
 async def test_what_is_rejected_is_gone_for_good(guarded: GraphMemory, owner: Owner) -> None:
-    [held] = await guarded.held_facts(**owner)
-    await guarded.reject(held.id, **owner)
-    assert await guarded.held_facts(**owner) == []
+    [held] = await guarded.user(**owner).held_facts()
+    await guarded.user(**owner).reject(held.id)
+    assert await guarded.user(**owner).held_facts() == []
     assert await list_facts(guarded, owner) == {"The user lives in Porto": "current"}
     rows = await guarded.connection.run_cypher(
         "MATCH (u:TestHashUser {app_name: $app}) MATCH (i:TestHashIngest {scope: u.scope}) "
@@ -106,7 +106,7 @@ async def test_what_is_rejected_is_gone_for_good(guarded: GraphMemory, owner: Ow
 @pytest.mark.slow
 async def test_forgetting_the_turn_takes_the_held_fact_along(guarded: GraphMemory, owner: Owner) -> None:
     await guarded.forget([say(MAIL, 1).make_memory_id("s2")], **owner)
-    assert await guarded.held_facts(**owner) == []
+    assert await guarded.user(**owner).held_facts() == []
     await check_derived(guarded, owner)
 
 
@@ -123,7 +123,7 @@ async def test_a_guard_of_one_s_own_sees_what_it_decides_about(neo4j_server: Any
         report = await memory.remember([say("I live in Porto. The user lives in Faro.", 0)], session_id="s1", **owner)
         assert report.dropped == {"dropped by the guard: no Faro": 1}
         assert await list_facts(memory, owner) == {"The user lives in Porto": "current"}
-        assert (await memory.held_facts(**owner), len(asked)) == ([], 2)
+        assert (await memory.user(**owner).held_facts(), len(asked)) == ([], 2)
         assert asked[0] == GuardCandidate(
             text="The user lives in Porto",
             quotes=("live in Porto",),
@@ -134,7 +134,7 @@ async def test_a_guard_of_one_s_own_sees_what_it_decides_about(neo4j_server: Any
             subject="user",
             speakers=(("user",),),
         )
-        report = await memory.add_statements([Statement("Faro is far.", NOON), Statement("Rex.", NOON)], **owner)
+        report = await memory.user(**owner).add_statements([Statement("Faro is far.", NOON), Statement("Rex.", NOON)])
         assert (report.facts, report.dropped) == ({"ADD": 1}, {"refused by the guard: no Faro": 1})
         assert "Faro is far." not in await list_facts(memory, owner)
         await check_derived(memory, owner)
@@ -152,7 +152,7 @@ async def test_a_guard_that_raises_leaves_the_turns_pending(neo4j_server: Any, o
         assert "Faro" not in str(raised.value)
         assert await list_facts(memory, owner) == {}
         with pytest.raises(errors.ConfigurationError):
-            await memory.add_statements([Statement("Faro", NOON)], **owner)
+            await memory.user(**owner).add_statements([Statement("Faro", NOON)])
     async with make_memory(neo4j_server, reply) as memory:
         await memory.resume(**owner)
         assert await list_facts(memory, owner) == {"The user lives in Faro": "current"}
@@ -176,12 +176,12 @@ async def test_what_would_change_a_pinned_fact_is_held(neo4j_server: Any, owner:
     async with make_memory(neo4j_server, *replies, guard="rules") as memory:
         await memory.remember([say("I live in Porto", 0)], session_id="s1", **owner)
         [id] = [fact.id async for fact in memory.facts(**owner)]
-        await memory.pin(id, **owner)
+        await memory.user(**owner).pin(id)
         # The owner pins it now: what is said later than that is what would change it.
         later = Turn("late", "user", "I live in Faro", datetime.now(UTC) + timedelta(days=1))
         await memory.remember([later], session_id="s2", **owner)
         assert await list_facts(memory, owner) == {"The user lives in Porto": "current"}
-        [held] = await memory.held_facts(**owner)
+        [held] = await memory.user(**owner).held_facts()
         assert (held.text, held.rule) == ("The user lives in Faro", "pinned fact")
         assert "The user lives in Porto" in held.reason
         await check_derived(memory, owner)
@@ -190,9 +190,9 @@ async def test_what_would_change_a_pinned_fact_is_held(neo4j_server: Any, owner:
 async def test_the_memory_service_takes_a_guard(neo4j_server: Any, owner: Owner) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with Neo4jMemoryService(settings=settings, embedder=HashEmbedder(), model="rules", guard="rules") as service:
-        assert service.memory.guard is not None
+        assert service.memory.engine.guard is not None
     async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestHash", guard="rules")) as memory:
-        assert memory.guard is not None
+        assert memory.engine.guard is not None
 
 
 SESSIONS = 50
@@ -234,7 +234,7 @@ async def test_an_agent_that_repeats_what_it_recalled_adds_nothing(
     model: Any = ScriptedLlm.from_replies(*(reply for _, reply in sessions)) if is_model else "rules"
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
-        memory.judge = None  # a model's word could merge them; here only rules may
+        memory.engine.judge = None  # a model's word could merge them; here only rules may
         for number, (turns, _) in enumerate(sessions):
             await memory.remember(turns, session_id=f"s{number}", **owner)
         facts = await list_facts(memory, owner)

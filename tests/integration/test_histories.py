@@ -72,31 +72,31 @@ async def find_id(memory: GraphMemory, owner: dict[str, str], text: str) -> str:
 
 @pytest.mark.slow
 async def test_history_tells_who_said_what_and_why_it_ended(memory: GraphMemory, owner: dict[str, str]) -> None:
-    known = await memory.history(await find_id(memory, owner, "Faro"), **owner)
+    known = await memory.user(**owner).history(await find_id(memory, owner, "Faro"))
     assert known.fact.state == "superseded"
     said, ended = known.entries
     assert (said.kind, said.quote, said.session_id, said.said_at) == ("said", "I live in Faro", "s0", NOON)
     assert (ended.kind, ended.reason, ended.quote, ended.session_id) == ("ended", "moved", "I live in Porto", "s5")
     assert ended.by.startswith("scripted")
-    porto = await memory.history(await find_id(memory, owner, "Porto"), **owner)
+    porto = await memory.user(**owner).history(await find_id(memory, owner, "Porto"))
     assert [(entry.kind, entry.text) for entry in porto.entries][-1] == ("replaced", "The user lives in Faro")
 
 
 async def test_no_history_of_what_is_another_users(memory: GraphMemory, owner: dict[str, str]) -> None:
     id = await find_id(memory, owner, "Faro")
     with pytest.raises(errors.NotFound, match="adk-graph-memory facts"):
-        await memory.history(id, app_name=owner["app_name"], user_id="bea")
+        await memory.user(owner["app_name"], "bea").history(id)
     with pytest.raises(errors.NotFound, match="adk-graph-memory entities"):
-        await memory.entity("user", app_name=owner["app_name"], user_id="bea")
-    [entry, *_] = (await memory.history(id, **owner)).entries
+        await memory.user(owner["app_name"], "bea").entity("user")
+    [entry, *_] = (await memory.user(**owner).history(id)).entries
     with pytest.raises(errors.NotFound):
-        await memory.undo(entry.ingest_id, app_name=owner["app_name"], user_id="bea")
-    assert len((await memory.history(id, **owner)).entries) == 2
+        await memory.user(owner["app_name"], "bea").undo(entry.ingest_id)
+    assert len((await memory.user(**owner).history(id)).entries) == 2
 
 
 async def test_undo_takes_back_an_ingest_on_which_others_built(memory: GraphMemory, owner: dict[str, str]) -> None:
-    [entry, *_] = (await memory.history(await find_id(memory, owner, "Porto"), **owner)).entries
-    receipt = await memory.undo(entry.ingest_id, **owner)
+    [entry, *_] = (await memory.user(**owner).history(await find_id(memory, owner, "Porto"))).entries
+    receipt = await memory.user(**owner).undo(entry.ingest_id)
     assert (receipt.events, receipt.facts) == (1, 1)
     [faro] = [fact async for fact in memory.facts(**owner, past=True)]
     assert (faro.text, faro.state, faro.valid_to) == ("The user lives in Faro", "current", None)
@@ -119,7 +119,7 @@ async def test_an_entity_tells_where_its_names_come_from(neo4j_server: Any, app_
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         await memory.remember([say("I know Bob", 0)], session_id="s0", **owner)
         await memory.remember([say("Robert Lund, our Bob, lives next door", 1)], session_id="s1", **owner)
-        known = await memory.entity("robert lund", **owner)
+        known = await memory.user(**owner).entity("robert lund")
         assert {fact.text for fact in known.facts} >= {"Robert Lund lives next door"}
         names = {(entry.kind, entry.text, entry.session_id) for entry in known.entries}
         assert ("named", "Robert Lund (neighbour)", "s1") in names

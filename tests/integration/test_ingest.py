@@ -65,7 +65,7 @@ def make_fact(text: str, **more: Any) -> dict[str, Any]:
 
 
 def list_prompts(memory: GraphMemory) -> list[str]:
-    return [request.contents[0].parts[0].text for request in memory.extractor._model.requests]
+    return [request.contents[0].parts[0].text for request in memory.engine.extractor._model.requests]
 
 
 async def rows(memory: GraphMemory, owner: dict[str, str], query: str) -> list[list[Any]]:
@@ -640,14 +640,14 @@ async def test_a_fact_that_was_forgotten_while_it_was_judged_is_asked_about_agai
 ) -> None:
     memory = make(reply(make_fact(VEGAN)), reply(make_fact(STEAK)), ENDS)
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
-    decide, forgotten = memory.judge.decide, []
+    decide, forgotten = memory.engine.judge.decide, []
 
     async def deciding(draft: Any) -> Any:
         decided = await decide(draft)
         forgotten.append(await memory.forget(turn(VEGAN).make_memory_id("s1"), **owner))
         return decided
 
-    monkeypatch.setattr(memory.judge, "decide", deciding)
+    monkeypatch.setattr(memory.engine.judge, "decide", deciding)
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
     assert await states(memory, owner) == {STEAK: "current"}
     assert [receipt.facts for receipt in forgotten] == [1]
@@ -682,7 +682,7 @@ async def test_what_its_author_asks_not_to_be_remembered_is_as_if_never_said(mak
 async def test_what_is_not_to_be_remembered_is_never_embedded(make: Make, owner: dict[str, str]) -> None:
     memory = make(json.dumps({"forget": [{"request": 1, "turns": [0, 1]}]}))
     seen: list[str] = []
-    embedder = memory.vectors.embedder.embedder
+    embedder = memory.engine.vectors.embedder.embedder
     embed = embedder.embed_documents
     embedder.embed_documents = lambda texts: (seen.extend(texts), embed(texts))[1]
     await memory.remember([turn(DEBT, "t0"), turn(PLEASE, "t1"), turn("I keep bees", "t2")], session_id="s", **owner)
@@ -738,7 +738,7 @@ async def test_what_no_model_could_read_is_read_again_on_request(make: Make, own
     result = await brave.reextract(session)
     assert await states(brave, owner) == {"I eat poison": "current"}
     assert [one async for one in brave.outdated_sessions(**owner)] == []
-    await brave.undo(result.ingest_id, **owner)
+    await brave.user(**owner).undo(result.ingest_id)
     assert await states(brave, owner) == {}
     [checkup] = [one async for one in brave.check_memories(**owner)]
     assert (checkup.unread, checkup.differences) == (1, 0)

@@ -15,9 +15,11 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.genai import types
 from tests.support.ingests import fetch_ingests
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService
+from adk_graph_memory import Neo4jMemoryService
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin, describe_session
+from adk_graph_memory.memory import background
 from adk_graph_memory.memory.background import IngestWorker, SessionKey, TurnBuffer
+from adk_graph_memory.memory.engine import Engine
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -30,15 +32,15 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.opened, self.count = asyncio.Event(), asyncio.Event(), 0
-        enqueue = GraphMemory.enqueue
+        enqueue_turns = background.enqueue_turns
 
-        async def wait(memory: GraphMemory, *turns: Any, **owner: Any) -> int:
+        async def wait(*arguments: Any, **options: Any) -> int:
             self.count += 1
             self.reached.set()
             await self.opened.wait()
-            return await enqueue(memory, *turns, **owner)
+            return await enqueue_turns(*arguments, **options)
 
-        monkeypatch.setattr(GraphMemory, "enqueue", wait)
+        monkeypatch.setattr(background, "enqueue_turns", wait)
 
 
 @pytest.fixture
@@ -117,22 +119,22 @@ async def test_a_session_that_is_queued_twice_at_once_is_queued_by_one(
 async def test_what_others_leave_is_looked_for_again_and_again(
     worker: IngestWorker, service: Neo4jMemoryService, app_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bounds, resume, came_again = list[float](), GraphMemory.resume, asyncio.Event()
+    bounds, resume, came_again = list[float](), background.resume_ingests, asyncio.Event()
 
-    async def count(memory: GraphMemory, **filters: Any) -> Any:
-        reports = await resume(memory, **filters)
+    async def count(engine: Engine, **filters: Any) -> Any:
+        reports = await resume(engine, **filters)
         bounds.append(filters["before"])
         if await read_states(service, app_name, "bob") == ["done"]:
             came_again.set()
         return reports
 
-    monkeypatch.setattr(GraphMemory, "resume", count)
+    monkeypatch.setattr(background, "resume_ingests", count)
     await worker.enqueue_session(say(worker, service, app_name, "I keep bees."))
     turns = say(worker, service, app_name, "I keep bees.", "They are mine.")
     taken = worker._turn_buffer.take_turns(turns)
     assert taken is not None
     # Bob's process dies after this one began: only a later sweep may take its request up.
-    await service.memory.enqueue(taken.turns, app_name=app_name, user_id="bob", session_id="s")
+    await service.memory.user(app_name, "bob").enqueue(taken.turns, session_id="s")
     async with asyncio.timeout(20):
         await came_again.wait()
     assert len(bounds) > 1

@@ -193,7 +193,7 @@ async def test_the_owner_is_called_by_name_on_every_page_and_in_the_file(
         paths = "/entities", f"/entities/{fact.subject_key}", f"/facts/{fact.id}", "/sessions/s1", "/?question=Porto"
         async with open_client(inspector(memory, lambda request: (owner["app_name"], owner["user_id"]))) as client:
             pages = [(await client.get(path)).text for path in paths]
-        pages += [page for page in unpack_pages(await memory.show(**owner)).values() if "Porto" in page]
+        pages += [page for page in unpack_pages(await memory.user(**owner).show()).values() if "Porto" in page]
     unnamed = re.compile(r">user<|\buser and\b|\"name\": \"user\"")
     assert [page for page in pages if unnamed.search(unescape(page))] == []
     assert all(">Ada<" in page for page in pages if 'class="entity"' in page or 'class="said"' in page)
@@ -229,7 +229,7 @@ async def test_a_merged_entity_leads_to_the_one_it_is(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
     porto = (await find_fact(memory, owner, "Porto")).object_key
-    await memory.merge("Faro", "Porto", reason="one town", **owner)
+    await memory.user(**owner).merge("Faro", "Porto", reason="one town")
     page = await get_page(client, f"/entities/{porto}")
     assert "one town" in page.text
     assert ("h1", {"dir": "auto"}) in page.tags
@@ -248,12 +248,12 @@ async def test_a_conversation_shows_what_was_read_from_each_turn(client: httpx.A
 async def test_what_waits_is_listed_with_its_reason_and_read_again(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
-    await memory.enqueue([Turn("w1", "user", "I like figs.", NOON)], session_id="w", **owner)
+    await memory.user(**owner).enqueue([Turn("w1", "user", "I like figs.", NOON)], session_id="w")
     page = await get_page(client, "/sessions")
     assert "Waiting to be read" in page.text
     [waiting] = await ingest_queue.fetch_pending_ingests(memory.connection, **owner)
     assert waiting.reason and waiting.reason in page.text
-    memory._language_model._replies.append(make_reply())  # type: ignore[union-attr]
+    memory.engine.language_model._replies.append(make_reply())  # type: ignore[union-attr]
     answer = await client.post("/changes/retry")
     assert "Read: 1 turn." in answer.text
     assert "Waiting to be read" not in (await get_page(client, "/sessions")).text
@@ -279,7 +279,7 @@ async def test_a_long_list_has_pages_and_a_turn_is_found_on_its_own(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
     turns = [Turn(f"x{n}", "user", f"Line {n:03}", NOON + timedelta(minutes=n)) for n in range(250)]
-    await memory.enqueue(turns, session_id="long", **owner)
+    await memory.user(**owner).enqueue(turns, session_id="long")
     page = await get_page(client, "/sessions/long")
     assert "Line 099" in page.text and "Line 100" not in page.text
     [following] = [address for address in page.list_addresses() if "page=" in address]
@@ -309,7 +309,7 @@ async def test_what_has_expired_is_on_no_page(neo4j_server: Any, owner: Owner) -
                 text = (await client.get(path)).text
                 assert "Ulf" not in text and "Rex barks" not in text, path
             assert "Good night." in (await client.get(paths[0])).text
-        view = await memory.show(**owner, limit=None)
+        view = await memory.user(**owner).show(limit=None)
     assert "Ulf" not in "".join(unpack_pages(view).values())
 
 
@@ -640,9 +640,9 @@ async def test_merge_and_split_are_previewed(client: httpx.AsyncClient, memory: 
     preview = ParsedPage((await client.post("/changes/merge", data={"name": "Faro", "other": "Porto"})).text)
     assert "Faro, Porto" in preview.text
     await client.post("/changes/merge", data={"name": "Faro", "other": "Porto", "confirmed": "yes"})
-    assert [entity.aliases async for entity in memory.entities(**owner, type="place")] == [("Porto",)]
+    assert [entity.aliases async for entity in memory.user(**owner).entities(type="place")] == [("Porto",)]
     await client.post("/changes/split", data={"alias": "Porto", "confirmed": "yes"})
-    assert sorted([entity.name async for entity in memory.entities(**owner, type="place")]) == ["Faro", "Porto"]
+    assert sorted([entity.name async for entity in memory.user(**owner).entities(type="place")]) == ["Faro", "Porto"]
 
 
 @pytest.mark.parametrize(

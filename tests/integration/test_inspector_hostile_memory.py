@@ -87,10 +87,10 @@ async def memory(neo4j_server: Any, owner: dict[str, str]) -> AsyncIterator[Grap
             turns, session_id=PAYLOADS[36], metadata={payload: payload for payload in PAYLOADS}, **owner
         )
         statements = [Statement(payload, NOON, author=payload, metadata={payload: payload}) for payload in PAYLOADS]
-        await memory.add_statements(statements, **owner)
-        await memory.enqueue([Turn(PAYLOADS[0], PAYLOADS[1], PAYLOADS[2], NOON)], session_id=PAYLOADS[40], **owner)
+        await memory.user(**owner).add_statements(statements)
+        await memory.user(**owner).enqueue([Turn(PAYLOADS[0], PAYLOADS[1], PAYLOADS[2], NOON)], session_id=PAYLOADS[40])
         for fact, payload in zip([fact async for fact in memory.facts(limit=50, **owner)], PAYLOADS, strict=True):
-            await memory.propose_forgetting(fact.id, reason=payload, by=payload, **owner)
+            await memory.user(**owner).propose_forgetting(fact.id, reason=payload, by=payload)
         yield memory
 
 
@@ -135,7 +135,7 @@ async def test_no_payload_becomes_markup_on_any_page(
 
 
 async def test_no_payload_becomes_markup_in_a_file(memory: GraphMemory, owner: dict[str, str]) -> None:
-    view = await memory.show(**owner, limit=None, question=PAYLOADS[0])
+    view = await memory.user(**owner).show(limit=None, question=PAYLOADS[0])
     for html in unpack_pages(view).values():
         ParsedPage(html).check_inert("#")
     shell = ParsedPage(strip_scripts(view))

@@ -242,7 +242,7 @@ async def test_remembering_costs_one_model_call_one_batch_and_few_statements(
     traffic.clear()
     embedder.calls = 0
     await app.told(*(f"I keep hive number {n}" for n in range(events)), id="s1")
-    assert len(app.memory.extractor._model.requests) == 2
+    assert len(app.memory.engine.extractor._model.requests) == 2
     assert embedder.calls == 1
     assert traffic["transactions"] <= 3
     assert traffic["statements"] <= 12
@@ -266,7 +266,7 @@ async def test_a_growing_session_is_read_from_where_it_grew(connect: Connect) ->
     session = await app.told("I keep bees in the garden")
     session.events.append(said("They make dark honey"))
     await app.service.add_session_to_memory(session)
-    [_, second] = app.memory.extractor._model.requests
+    [_, second] = app.memory.engine.extractor._model.requests
     assert "They make dark honey" in second.contents[0].parts[0].text
     [before] = [line for line in second.contents[0].parts[0].text.splitlines() if "I keep bees" in line]
     assert json.loads(before)["turn"] == -1
@@ -277,10 +277,10 @@ async def test_a_search_costs_two_statements_and_one_embedding(app: App, traffic
     await app.search("bees")
     await app.service.prepare()
     traffic.clear()
-    app.memory.vectors.embedder.embedder.calls = 0
+    app.memory.engine.vectors.embedder.embedder.calls = 0
     assert await app.search("Where are my bees?")
     assert traffic["statements"] <= 2
-    assert app.memory.vectors.embedder.embedder.calls == 1
+    assert app.memory.engine.vectors.embedder.embedder.calls == 1
 
 
 async def test_a_question_asked_again_costs_no_embedding(connect: Connect) -> None:
@@ -318,7 +318,7 @@ async def test_a_search_asks_no_model(connect: Connect) -> None:
     app = connect(NOTHING)
     await app.told("I keep bees in the garden")
     await app.search("bees")
-    assert len(app.memory.extractor._model.requests) == 1
+    assert len(app.memory.engine.extractor._model.requests) == 1
 
 
 async def test_what_an_ingest_cost_is_kept_with_it(connect: Connect) -> None:
@@ -523,7 +523,7 @@ async def test_metadata_keys_never_become_property_names(app: App) -> None:
 
 @pytest.mark.slow
 async def test_a_user_known_by_direct_memories_alone_has_a_user_node(app: App) -> None:
-    await app.memory.add_statements([Statement("Ada keeps bees", at=datetime.now(UTC))], **app.owner)
+    await app.memory.user(**app.owner).add_statements([Statement("Ada keeps bees", at=datetime.now(UTC))])
     assert await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.app_name, u.user_id") == [[app.name, USER]]
 
 
@@ -968,7 +968,7 @@ async def test_an_embedder_that_makes_one_vector_of_many_texts_is_asked_for_each
 async def test_an_embedder_that_changes_its_size_is_noticed(connect: Connect) -> None:
     app = connect(NOTHING, NOTHING)
     await app.told("I keep bees in the garden", id="s1")
-    app.memory.vectors.embedder.embedder.dimensions = 32
+    app.memory.engine.vectors.embedder.embedder.dimensions = 32
     try:
         await app.told("I keep geese by the pond", id="s2")
     except errors.GraphMemoryError:
@@ -1232,7 +1232,7 @@ async def test_many_adding_one_session_at_once_make_each_fact_once(connect: Conn
     apps = [connect(reply(fact("I keep bees"))) for _ in range(6)]
     session = apps[0].session("I keep bees in the garden")
     await asyncio.gather(*(app.service.add_session_to_memory(session) for app in apps))
-    assert sum(len(app.memory.extractor._model.requests) for app in apps) == 1
+    assert sum(len(app.memory.engine.extractor._model.requests) for app in apps) == 1
     assert await apps[0].fact_texts() == ["I keep bees"]
 
 
@@ -1387,14 +1387,14 @@ class Echo(LLMInterface):
 @pytest.mark.slow
 async def test_graphrag_answers_from_our_retriever(app: App) -> None:
     await app.told("I keep bees in the garden")
-    rag = GraphRAG(await app.memory.make_retriever(**app.owner), Echo())
+    rag = GraphRAG(await app.memory.user(**app.owner).make_retriever(), Echo())
     answer = await asyncio.to_thread(rag.search, "Where are the bees?", retriever_config={"top_k": 3})
     assert "I keep bees in the garden" in answer.answer
 
 
 async def test_tools_retriever_takes_our_retriever_as_a_tool(app: App) -> None:
     await app.told("I keep bees in the garden")
-    retriever = await app.memory.make_retriever(**app.owner)
+    retriever = await app.memory.user(**app.owner).make_retriever()
     tool = retriever.convert_to_tool("memory", "What the user has said")
     tools = ToolsRetriever(app.memory.connection.sync_driver, Echo(), [tool])
     found = await asyncio.to_thread(tools.search, "bees")
@@ -1402,7 +1402,7 @@ async def test_tools_retriever_takes_our_retriever_as_a_tool(app: App) -> None:
 
 
 async def test_whose_memory_is_searched_is_no_parameter_of_the_tool(app: App) -> None:
-    tool = (await app.memory.make_retriever(**app.owner)).convert_to_tool("memory", "What the user has said")
+    tool = (await app.memory.user(**app.owner).make_retriever()).convert_to_tool("memory", "What the user has said")
     names = set(tool.get_parameters()["properties"])
     assert "query_text" in names
     assert not [name for name in names if any(word in name for word in ("scope", "user", "app", "filter", "weights"))]
@@ -1412,7 +1412,7 @@ async def test_whose_memory_is_searched_is_no_parameter_of_the_tool(app: App) ->
 async def test_query_params_cannot_change_whose_memory_is_searched(connect: Connect) -> None:
     app = connect(NOTHING, query="RETURN node.text AS text, score, $scope AS scope")
     await app.told("I keep bees in the garden")
-    retriever = await app.memory.make_retriever(app_name=app.name, user_id="bob")
+    retriever = await app.memory.user(app.name, "bob").make_retriever()
     stolen = {"scope": Scope(app.name, USER).key, "results": [{"id": "x", "score": 1.0}]}
     found = await asyncio.to_thread(retriever.get_search_results, "bees", None, 10, stolen)
     assert found.records == []

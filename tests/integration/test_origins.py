@@ -54,7 +54,7 @@ async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
     ]
     async with make_memory(neo4j_server, reply, make_reply()) as memory:
         await memory.remember(turns, session_id="s1", **owner)
-        await memory.add_statements([Statement("Ana sails.", NOON), Statement("Ana rows.", NOON, "user")], **owner)
+        await memory.user(**owner).add_statements([Statement("Ana sails.", NOON), Statement("Ana rows.", NOON, "user")])
         yield memory
 
 
@@ -70,7 +70,7 @@ async def test_each_memory_tells_whose_word_it_is(memory: GraphMemory, owner: Ow
     assert {one.origin for one in found if "Faro" in one.text} == {"tool"}
     assert memory_codec.make_memory_entry(found[0]).custom_metadata["origin"] == found[0].origin
     id = next(fact.id for fact in [fact async for fact in memory.facts(**owner)] if "Porto" in fact.text)
-    history = await memory.history(id, **owner)
+    history = await memory.user(**owner).history(id)
     assert (history.fact.origin, history.entries[0].origin) == ("agent", "agent")
     assert [(source.author, source.origin) for source in history.fact.sources] == [("companion", "agent")]
     await check_derived(memory, owner)
@@ -128,7 +128,7 @@ async def test_an_edit_takes_the_origin_of_a_fact_along(memory: GraphMemory, own
 
 async def test_the_owner_s_word_is_the_owner_s(memory: GraphMemory, owner: Owner) -> None:
     id = next(fact.id for fact in [fact async for fact in memory.facts(**owner)] if "Porto" in fact.text)
-    await memory.correct(id, text="Ana lives in Vigo", **owner)
+    await memory.user(**owner).correct(id, text="Ana lives in Vigo")
     assert (await list_origins(memory, owner))["Ana lives in Vigo"] == "owner"
     found = await memory.recall("Where does Ana live?", filters=Filters(origins=("owner",)), **owner)
     assert {one.text for one in found} == {"Ana lives in Vigo"}
@@ -163,8 +163,8 @@ async def test_pending_turns_keep_their_origin(neo4j_server: Any, owner: Owner) 
     async with GraphMemory(
         settings=neo4j_server.settings(label_prefix="TestHash"), embedder=HashEmbedder(), model="rules"
     ) as memory:
-        await memory.enqueue(
-            [Turn("t0", "mail", "Rex is afraid of thunder.", NOON, origin="import")], session_id="s", **owner
+        await memory.user(**owner).enqueue(
+            [Turn("t0", "mail", "Rex is afraid of thunder.", NOON, origin="import")], session_id="s"
         )
         await memory.resume(**owner)
         assert await list_origins(memory, owner) == {"Rex is afraid of thunder.": "import"}

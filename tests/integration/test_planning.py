@@ -23,8 +23,8 @@ from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionServic
 from adk_graph_memory.graph import planning
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
-from adk_graph_memory.memory import recall
 from adk_graph_memory.memory import recall as recalls
+from adk_graph_memory.memory.recall import list_planned_statements
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.runtime.settings import Settings, load_settings
@@ -128,7 +128,7 @@ async def test_all_that_a_conversation_asks_is_planned_before_it(service, owner,
         asked.add(name)
         return trace_statement(name, *arguments)
 
-    listed = {statement.name for statement in service.memory._recall.list_planned_statements({})}
+    listed = {statement.name for statement in list_planned_statements(service.memory.engine, {})}
     settings = service.memory.connection.settings
     async with Neo4jSessionService(settings=settings) as sessions:
         await sessions.prepare()
@@ -185,7 +185,7 @@ async def test_a_lost_connection_has_each_statement_planned_once_for_all(wired, 
             pause(planner)
             await sessions.prepare()
             await planner.wait_until_planned()
-    listed = {statement.name for statement in memory._recall.list_planned_statements({})}
+    listed = {statement.name for statement in list_planned_statements(memory.engine, {})}
     assert planned[0] == planning.SESSION_STATEMENTS[0].name
     assert Counter(planned) == Counter(listed)
 
@@ -214,7 +214,7 @@ async def test_both_searches_of_an_agent_share_one_deadline(wired, memory, owner
 
     def note_timeout(seconds: float | None) -> asyncio.Timeout:
         limit = timeout(seconds)
-        if seconds == recall.HURRIED_SHARE * settings.limits.database_timeout:
+        if seconds == recalls.HURRIED_SHARE * settings.limits.database_timeout:
             deadlines.append(limit.when())
         return limit
 
@@ -295,7 +295,7 @@ async def test_while_the_server_plans_an_agent_is_answered_by_words(service, own
     with planning_held(service, monkeypatch):
         for _ in range(2):
             by_words = await search(service, owner)
-        assert set(by_words.values()) == {recall.STILL_PLANNING}
+        assert set(by_words.values()) == {recalls.STILL_PLANNING}
         assert {TOLD[0], TOLD[2]} <= by_words.keys()
         assert not any("secret" in text for text in by_words)
         [line] = [record.getMessage() for record in caplog.records if "by words alone" in record.getMessage()]
@@ -311,7 +311,7 @@ async def test_by_words_alone_nothing_comes_back_that_does_not_hold(service, own
     old = Turn("old", "user", "I keep bees in an old garden.", START, expires_at=START + timedelta(days=1))
     await service.memory.remember([old], session_id="old", **owner)
     await service.memory.remember(say("I keep bees in a lost garden.", first=8), session_id="lost", **owner)
-    await service.memory.forget_session("lost", **owner)
+    await service.memory.user(**owner).forget_session("lost")
     with planning_held(service, monkeypatch):
         by_words = await service.search_memory(query=ASKED, **owner)
     texts = [(entry.custom_metadata["kind"], entry.content.parts[0].text) for entry in by_words.memories]
@@ -390,6 +390,6 @@ async def test_an_agent_is_answered_by_a_server_that_was_restarted_beneath_it():
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.start)
             by_words = await search(service, owner)
-            assert by_words[TOLD[0]] == recall.STILL_PLANNING
+            assert by_words[TOLD[0]] == recalls.STILL_PLANNING
             await service.memory.connection.planner.wait_until_planned()
             assert set((await search(service, owner)).values()) == {None}

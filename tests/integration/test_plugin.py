@@ -280,7 +280,7 @@ async def test_a_wrong_setting_costs_no_reply_and_is_one_line_of_the_log_for_eac
     world, caplog, chosen, reason
 ):
     await world.memory.prepare()
-    await world.memory.memory.vectors.embed_passages([Passage("The vectors here are another embedder's.")])
+    await world.memory.memory.engine.vectors.embed_passages([Passage("The vectors here are another embedder's.")])
     chosen = {"model": "rules", "embedder": HashEmbedder()} | chosen
     memory = Neo4jMemoryService(settings=world.settings, **chosen)
     runner = world.runner(memory=memory, idle=0)

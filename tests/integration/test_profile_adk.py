@@ -37,7 +37,7 @@ class World:
 
     async def learn(self, text: str = "Ada keeps bees.") -> None:
         statement = Statement(text, at=datetime(2026, 3, 1, tzinfo=UTC))
-        await self.memory.memory.add_statements([statement], app_name=self.app_name, user_id="ada")
+        await self.memory.memory.user(self.app_name, "ada").add_statements([statement])
 
     async def run(self, agent: Any, plugin: GraphMemoryPlugin | None = None, memory: Any = None) -> list[Any]:
         sessions = InMemorySessionService()

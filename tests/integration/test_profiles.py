@@ -134,7 +134,7 @@ async def test_a_profile_has_a_section_for_each_kind_of_fact(life: Life) -> None
 @pytest.mark.slow
 async def test_a_profile_takes_two_statements_and_no_model(life: Life, traffic: Counter[str]) -> None:
     await tell_all(life)
-    asked = len(life.memory.extractor._model.requests)
+    asked = len(life.memory.engine.extractor._model.requests)
     traffic.clear()
 
     class Home(BaseModel):
@@ -143,7 +143,7 @@ async def test_a_profile_takes_two_statements_and_no_model(life: Life, traffic: 
     profile = await life.profile(schema=Home)
     assert profile.form and profile.form.instance == Home(city="Porto")
     assert traffic["statements"] == 2
-    assert len(life.memory.extractor._model.requests) == asked
+    assert len(life.memory.engine.extractor._model.requests) == asked
 
 
 @pytest.mark.slow
@@ -298,7 +298,7 @@ async def test_without_a_model_a_profile_says_when_something_was_said(neo4j_serv
 async def test_what_was_told_to_memory_itself_counts(neo4j_server: Any, owner: Owner) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as memory:
-        await memory.add_statements([Statement("Ada keeps bees.", at=START)], **owner)
+        await memory.user(**owner).add_statements([Statement("Ada keeps bees.", at=START)])
         assert [item.text for item in (await memory.profile(**owner)).items] == ["Ada keeps bees. (said 1 March 2026)"]
 
 

@@ -84,7 +84,7 @@ class House:
         memory = self.memory(reply("Inés keeps bees", "Rui keeps goats", Inés=[0], Rui=[1]))
         turns = [turn("t1", "Inés keeps bees", LONG_AGO), turn("t2", "Rui keeps goats")]
         await memory.remember(turns, **owner, session_id="told")
-        await memory.add_statements([Statement("Tom mews", LONG_AGO), Statement("Rex barks", LATELY)], **owner)
+        await memory.user(**owner).add_statements([Statement("Tom mews", LONG_AGO), Statement("Rex barks", LATELY)])
         await self.rows(
             user_id,
             "MATCH (f:@Fact {scope: $scope, text: 'Rui keeps goats'}) UNWIND [$old, $new] AS at "
@@ -218,7 +218,7 @@ async def test_without_periods_only_an_own_expiry_counts(house):
     await house.fill("ada")
     owner, memory = house.owner("ada"), house.memory()
     assert await memory.prune(app_name=house.app_name) == PruneReport()
-    await memory.add_statements([Statement("Eva naps", LATELY, expires_at=PAST)], **owner)
+    await memory.user(**owner).add_statements([Statement("Eva naps", LATELY, expires_at=PAST)])
     await house.sessions.create_session(**owner, session_id="gone", expire_time=PAST)
     await house.sessions.create_session(**owner, session_id="kept", expire_time=FUTURE)
     assert await memory.prune(app_name=house.app_name) == PruneReport(sessions=1, memory=1)
@@ -241,7 +241,7 @@ async def test_an_interrupted_prune_is_completed_by_the_next(house, monkeypatch,
         session = await house.sessions.create_session(**owner, session_id=f"s{n}")
         await house.sessions.append_event(session, said("Old", LONG_AGO))
         await house.artifacts.save_artifact(filename=f"a{n}", artifact=types.Part(text="content"), **owner)
-        await memory.add_statements([Statement(f"Tom mews {n}", LONG_AGO)], **owner)
+        await memory.user(**owner).add_statements([Statement(f"Tom mews {n}", LONG_AGO)])
     await house.rows(
         "ada", "MATCH (v:@ArtifactVersion {scope: $scope}) SET v.create_time = $at", at=LONG_AGO.timestamp()
     )
@@ -346,7 +346,7 @@ async def old_and_new(neo4j_server: Any, app_name: str) -> str:
         for name, at in (("old", LONG_AGO), ("new", LATELY)):
             session = await sessions.create_session(**owner, session_id=name)
             await sessions.append_event(session, said(f"{name} words", at))
-            await memory.add_statements([Statement(f"{name} fact", at)], **owner)
+            await memory.user(**owner).add_statements([Statement(f"{name} fact", at)])
     return app_name
 
 

@@ -156,7 +156,7 @@ async def test_reextract_and_ingest_read_on_ray(neo4j_server: Server) -> None:
         assert [session async for session in memory.outdated_sessions()] == []
         for user in ("ada", "bob"):
             turn = Turn("late", "user", "I keep three goats.", datetime(2026, 4, 1, tzinfo=UTC))
-            await memory.enqueue([turn], app_name="app", user_id=user, session_id="s9")
+            await memory.user("app", user).enqueue([turn], session_id="s9")
         outcome = await run_command(memory, "ingest", "--pending")
         assert [(job["user_id"], job["report"]["turns"]) for job in outcome["jobs"]] == [("ada", 1), ("bob", 1)]
         assert len(await run_cypher(memory, "MATCH (f:@Fact) WHERE f.text CONTAINS 'goats' RETURN f.text")) == 2

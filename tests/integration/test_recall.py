@@ -287,7 +287,7 @@ async def test_a_function_embeds_for_the_retriever_too(neo4j_server, owner: Owne
     settings = neo4j_server.settings(label_prefix="TestRecallFunction")
     async with GraphMemory(settings=settings, embedder=_letters) as memory:
         await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
-        retriever = await memory.make_retriever(**owner)
+        retriever = await memory.user(**owner).make_retriever()
         raw = await asyncio.to_thread(retriever.get_search_results, "boiler")
         assert raw.metadata is not None
         assert raw.metadata["query_vector"] == _letters("boiler")

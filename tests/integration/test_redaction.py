@@ -97,13 +97,13 @@ async def test_a_secret_is_nowhere(neo4j_server, app_name, kind):
         )
         assert report.facts["ADD"] >= 1
         statement = Statement(f"The bees cost {CARD}.", at=NOW, metadata={"from": TOKEN})
-        await memory.add_statements([statement], **owner(app_name))
+        await memory.user(**owner(app_name)).add_statements([statement])
 
         again = await memory.remember(turns, session_id="s", **owner(app_name))
         assert again.turns == 0
         found = await memory.recall(f"which bees are paid with {CARD}", **owner(app_name))
         assert any("[card number]" in one.text for one in found)
-        retriever = await memory.make_retriever(**owner(app_name))
+        retriever = await memory.user(**owner(app_name)).make_retriever()
         assert retriever.search(query_text=f"bees {TOKEN}", top_k=3).items
 
     graph = stored(neo4j_server, app_name)
@@ -162,11 +162,11 @@ async def test_a_redaction_that_fails_leaves_nothing_behind(neo4j_server, app_na
         with pytest.raises(errors.RedactionFailed, match="failing"):
             await memory.remember([Turn("t", author="user", text=TOKEN, at=NOW)], session_id="s", **owner(app_name))
         with pytest.raises(errors.RedactionFailed, match="failing"):
-            await memory.add_statements([Statement(TOKEN, at=NOW)], **owner(app_name))
+            await memory.user(**owner(app_name)).add_statements([Statement(TOKEN, at=NOW)])
         with pytest.raises(errors.RedactionFailed, match="failing"):
             await memory.recall(TOKEN, **owner(app_name))
         with pytest.raises(errors.RedactionFailed, match="failing"):
-            (await memory.make_retriever(**owner(app_name))).search(query_text=TOKEN)
+            (await memory.user(**owner(app_name)).make_retriever()).search(query_text=TOKEN)
     assert (model.requests, embedder.heard) == ([], heard)
     with GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
         [record], _, _ = driver.execute_query(

@@ -192,7 +192,7 @@ Deployed = Callable[..., Any]
 @pytest.mark.full
 async def test_every_text_gets_its_vector_and_the_old_embedder_is_told(deployed: Deployed, caplog) -> None:
     db = await deployed()
-    retriever = await db.memory.make_retriever(**ADA)
+    retriever = await db.memory.user(**ADA).make_retriever()
     outcome = await db.reembed(Scripted())
     found = await db.vectors("b")
     assert {"I play the cello.", "Clara"} < set(found)
@@ -317,7 +317,7 @@ async def test_searches_go_on_throughout(deployed: Deployed) -> None:
 async def test_a_service_with_the_new_embedder_finds_by_vectors(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted())
-    retriever = await db.service(Scripted()).make_retriever(**ADA)
+    retriever = await db.service(Scripted()).user(**ADA).make_retriever()
     result = retriever.get_search_results("Clara", HashEmbedder(32).embed_query("I play the cello."))
     assert "I play the cello." in [record["text"] for record in result.records]
 
@@ -337,7 +337,7 @@ async def test_what_is_said_or_edited_meanwhile_is_not_lost(deployed: Deployed) 
         await db.memory.remember(
             [edited, Turn("t9", "user", "My dog is called Rex.", SAID[1].at)], **who, session_id="s"
         )
-    await db.memory.add_statements([Statement("Tea, never coffee.", SAID[1].at)], **ADA)
+    await db.memory.user(**ADA).add_statements([Statement("Tea, never coffee.", SAID[1].at)])
     new.may_go_on.set()
     await job
     found = await db.vectors("b")
@@ -739,7 +739,7 @@ async def test_the_command_says_how_far_it_is_and_a_retriever_follows(
     deployed: Deployed, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db, announced = await deployed(), list[str]()
-    retriever = await db.memory.make_retriever(**ADA)
+    retriever = await db.memory.user(**ADA).make_retriever()
     monkeypatch.setattr(StatusLine, "show", lambda self, text: announced.append(text))
     assert (await run(db, "--embedder", "adk_graph_memory.testing:HashEmbedder", "--force")).exit_code == 0
     assert announced[:3] == ["Waiting for Neo4j …", "Loading the embedding model …", "Emptying the new slot …"]

@@ -119,7 +119,7 @@ async def test_what_is_read_now_counts_and_what_was_read_is_history(
         assert (await list_facts(memory, owner, as_of=AsOf(recorded=then))).keys() == {"The user has a home in Porto"}
         await check_sound(memory, owner)
         assert await reread(memory, owner) == []
-        await memory.undo(report.ingest_id, **owner)
+        await memory.user(**owner).undo(report.ingest_id)
         assert (await list_facts(memory, owner)).keys() == {"The user has a home in Porto"}
         await check_sound(memory, owner)
         assert len([session async for session in memory.outdated_sessions(**owner)]) == 1
@@ -130,9 +130,9 @@ async def test_what_the_owner_ruled_on_and_what_was_added_is_not_read_again(
 ) -> None:
     async with make() as memory:
         await memory.remember([say("I live in Porto", 0), say("I keep goats", 1)], session_id="s", **owner)
-        await memory.add_statements([Statement("I never eat nuts", NOON, "user")], **owner, consolidate=True)
+        await memory.user(**owner).add_statements([Statement("I never eat nuts", NOON, "user")], consolidate=True)
         facts = {fact.text: fact.id async for fact in memory.facts(**owner)}
-        await memory.retract(facts["I live in Porto"], **owner)
+        await memory.user(**owner).retract(facts["I live in Porto"])
         [session] = [session async for session in memory.outdated_sessions(**owner, force=True)]
         assert (session.session_id, session.turns) == ("s", 1)
         [report] = await reread(memory, owner, force=True)
@@ -145,10 +145,10 @@ async def test_who_the_owner_merged_stays_one(make: Callable[..., GraphMemory], 
     async with make() as memory:
         for day, text in enumerate(("My boss Robert lives in Faro", "My neighbour Bob keeps bees")):
             await memory.remember([say(text, day)], session_id=f"s{day}", **owner)
-        await memory.merge("Robert", "Bob", **owner)
+        await memory.user(**owner).merge("Robert", "Bob")
         before = await digest_graph(memory, owner)
         await reread(memory, owner, force=True)
-        assert (await memory.entity("Bob", **owner)).entity.name == "Robert"
+        assert (await memory.user(**owner).entity("Bob")).entity.name == "Robert"
         assert await digest_graph(memory, owner) == before
         await check_sound(memory, owner)
 
@@ -281,13 +281,13 @@ async def test_what_is_ruled_on_while_a_model_reads_stays(make: Callable[..., Gr
         await memory.remember([say("I live in Porto", 0)], session_id="s", **owner)
         [session] = [one async for one in memory.outdated_sessions(**owner, force=True)]
         [id] = [fact.id async for fact in memory.facts(**owner)]
-        real = memory.extractor.extract
+        real = memory.engine.extractor.extract
 
         async def pin_meanwhile(*parts: Any) -> Any:
-            await memory.pin(id, **owner)
+            await memory.user(**owner).pin(id)
             return await real(*parts)
 
-        memory.extractor.extract = pin_meanwhile  # type: ignore[method-assign]
+        memory.engine.extractor.extract = pin_meanwhile  # type: ignore[method-assign]
         report = await memory.reextract(session, force=True)
         assert (report.report.turns, report.report.busy) == (0, 1)
         [fact] = [fact async for fact in memory.facts(**owner)]
@@ -311,11 +311,11 @@ async def test_it_may_be_read_again_and_again_and_undone_step_by_step(
     async with make() as memory:
         for text, moment in zip(texts, moments, strict=True):
             assert (await list_facts(memory, owner, as_of=AsOf(recorded=moment))).keys() == {text}
-        await memory.undo(ids[0], **owner)  # the one in between
+        await memory.user(**owner).undo(ids[0])  # the one in between
         assert (await list_facts(memory, owner)).keys() == {texts[2]}
         assert (await list_facts(memory, owner, as_of=AsOf(recorded=moments[1]))).keys() == {texts[0]}
         await check_sound(memory, owner)
-        await memory.undo(ids[1], **owner)
+        await memory.user(**owner).undo(ids[1])
         assert (await list_facts(memory, owner)).keys() == {texts[0]}
         await check_sound(memory, owner)
 

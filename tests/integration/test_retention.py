@@ -113,7 +113,7 @@ async def facts(memory: GraphMemory, owner: dict[str, str]) -> set[str]:
 
 
 async def entities(memory: GraphMemory, owner: dict[str, str]) -> set[str]:
-    return {entity.name async for entity in memory.entities(**owner)}
+    return {entity.name async for entity in memory.user(**owner).entities()}
 
 
 # -- memories ---------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ async def test_known_turns_get_an_expiry_too_and_keep_it(make, owner):
 @pytest.mark.slow
 async def test_a_queued_turn_keeps_its_expiry_until_it_is_read(make, owner):
     memory = make(reply("Inés keeps bees"))
-    await memory.enqueue([turn("t1", "Inés keeps bees", expires_at=PAST)], **owner, session_id="s")
+    await memory.user(**owner).enqueue([turn("t1", "Inés keeps bees", expires_at=PAST)], session_id="s")
     [report] = await memory.resume(app_name=owner["app_name"])
     assert report.turns == 1
     assert await texts(memory, "bees", owner) == set()
@@ -190,7 +190,7 @@ async def test_the_setting_goes_by_when_something_was_last_said_and_works_at_onc
 async def test_an_own_expiry_counts_before_the_setting(make, owner):
     memory = make(memory_ttl="30d")
     kept, gone = (Statement(text, LONG_AGO, expires_at=at) for text, at in (("Rex barks", FUTURE), ("Tom mews", None)))
-    await memory.add_statements([kept, gone], **owner)
+    await memory.user(**owner).add_statements([kept, gone])
     assert await facts(memory, owner) == {"Rex barks"}
     assert await texts(memory, "Who barks or mews?", owner) == {"Rex barks"}
 
@@ -200,7 +200,7 @@ async def test_the_nearest_memories_may_all_have_expired(make, owner):
     """Expired ones do not use up what the vector index returns."""
     memory = make()
     crowd = [Statement(f"bees bees bees {n}", LATELY, id=str(n), expires_at=PAST) for n in range(120)]
-    await memory.add_statements([*crowd, Statement("Honey stands in the cellar", LATELY)], **owner)
+    await memory.user(**owner).add_statements([*crowd, Statement("Honey stands in the cellar", LATELY)])
     found = await memory.recall("bees bees bees", **owner, explain=True)
     assert [recollection.text for recollection in found] == ["Honey stands in the cellar"]
     assert "vector" in {share.signal for share in found[0].shares}
@@ -210,15 +210,15 @@ async def test_so_may_the_best_by_words(make, owner):
     memory = make(embedder=False)
     crowd = [Statement(f"bees bees bees {n}", LATELY, id=str(n), expires_at=PAST) for n in range(120)]
     wanted = Statement("There is some honey of bees in the cellar", LATELY)
-    await memory.add_statements([*crowd, wanted], **owner)
+    await memory.user(**owner).add_statements([*crowd, wanted])
     assert await texts(memory, "bees bees bees", owner) == {wanted.text}
 
 
 async def test_the_retriever_for_graphrag_leaves_out_what_has_expired(make, owner):
     memory = make()
-    await memory.add_statements([Statement("Inés keeps bees", LATELY, expires_at=PAST)], **owner)
-    await memory.add_statements([Statement("Rui keeps goats", LATELY)], **owner)
-    retriever = await memory.make_retriever(**owner)
+    await memory.user(**owner).add_statements([Statement("Inés keeps bees", LATELY, expires_at=PAST)])
+    await memory.user(**owner).add_statements([Statement("Rui keeps goats", LATELY)])
+    retriever = await memory.user(**owner).make_retriever()
     result = await asyncio.to_thread(retriever.search, "Who keeps bees?", top_k=9)
     assert [item.content for item in result.items] == ["Rui keeps goats"]
 
@@ -354,7 +354,7 @@ async def test_a_version_of_an_artifact_expires_by_the_setting(neo4j_server, own
         assert [latest.name for latest in await limited.list_latest_versions(**owner)] == ["mixed.txt"]
         assert await artifacts.list_artifact_keys(**whose) == ["mixed.txt", "old.txt"]
     async with GraphMemory(settings=limited_settings, embedder=False, model="rules") as memory:
-        receipt = await memory.forget_user(**owner, artifacts=True)
+        receipt = await memory.user(**owner).forget_user(artifacts=True)
         assert (receipt.artifacts, receipt.stays) == (2, {})
         [[left]] = await connection.run_cypher(
             f"MATCH (v:{PREFIX}ArtifactVersion {{scope: $scope}}) RETURN count(v)", given
@@ -504,7 +504,9 @@ async def test_a_search_can_be_filtered_by_metadata(make, owner):
     given = {"t1": {"source": "hive", "year": 2026, "deep": {"a": [1, None]}}, "t2": {"source": "call", "year": 2026}}
     for (id, metadata), name in zip(given.items(), ("Inés", "Rui"), strict=True):
         await memory.remember([turn(id, f"{name} keeps bees")], **owner, session_id=id, metadata=metadata)
-    await memory.add_statements([Statement("Eva keeps bees", LATELY, metadata={"source": "hive", "ok": True})], **owner)
+    await memory.user(**owner).add_statements(
+        [Statement("Eva keeps bees", LATELY, metadata={"source": "hive", "ok": True})]
+    )
 
     async def search(**metadata: Any) -> set[str]:
         return await texts(memory, "Who keeps bees?", owner, filters=Filters(metadata=metadata))
@@ -523,7 +525,7 @@ async def test_the_filter_acts_before_the_limit(make, owner):
     memory = make()
     crowd = [Statement(f"bees bees bees {n}", LATELY, id=str(n)) for n in range(150)]
     wanted = Statement("There is a hive with some bees somewhere", LATELY, metadata={"source": "hive"})
-    await memory.add_statements([*crowd, wanted], **owner)
+    await memory.user(**owner).add_statements([*crowd, wanted])
     assert await texts(memory, "bees bees", owner, filters=Filters(metadata={"source": "hive"})) == {wanted.text}
     assert await texts(memory, "bees bees", {**owner, "user_id": "bea"}, filters=Filters(metadata={"a": 1})) == set()
 

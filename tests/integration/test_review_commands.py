@@ -43,7 +43,7 @@ async def test_what_is_held_is_reviewed(command: Any, held: tuple[str, ...], neo
         owner = {"app_name": held[1], "user_id": "ana"}
         await memory.remember([Turn("t2", "user", "My owl is called Eve.", NOON)], session_id="s1", **owner)
         [eve] = [fact.id async for fact in memory.facts(**owner)]
-        assert (await memory.history(eve, **owner)).entries
+        assert (await memory.user(**owner).history(eve)).entries
         assert (await memory.forget(eve, **owner)).facts == 1
     assert "Remembered: My dog" in (await command("release", rex["id"], *held)).output
     assert "Deleted: My cat" in (await command("reject", tom["id"], *held, "--yes")).output

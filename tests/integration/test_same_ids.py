@@ -117,7 +117,7 @@ class Life:
         entities = await listings.fetch_entities(connection.user(self.scope), now=now, limit=99)
         changed = await writing.fetch_changed_facts(connection.user(self.scope))
         found = await self.memory.recall("Who eats steak with Aino?", limit=99, token_budget=9_999, **self.owner)
-        self.memory.speakers.drop_outdated(self.scope, None)
+        self.memory.engine.speakers.drop_outdated(self.scope, None)
         names = await self.artifacts.list_artifact_keys(session_id="s", **self.owner)
         return {
             "sessions": [(session.id, session.state, dump(session.events)) for session in sessions],
@@ -155,7 +155,7 @@ class Life:
             ],
             # The score counts how rare a word is among all that is in the index, whoever it belongs to.
             "found": sorted(str(replace(memory, score=0.0)) for memory in found),
-            "speakers": await self.memory.speakers.find_speaker_profile(self.scope),
+            "speakers": await self.memory.engine.speakers.find_speaker_profile(self.scope),
             "artifacts": [await self.read_artifact(name) for name in names],
         }
 
@@ -392,7 +392,7 @@ async def prune_what_is_old(life: Life) -> Any:
 
 
 async def forget_oneself(life: Life) -> Any:
-    receipt = await life.memory.forget_user(**life.owner, sessions=True, artifacts=True)
+    receipt = await life.memory.user(**life.owner).forget_user(sessions=True, artifacts=True)
     assert set(receipt.stays) == {"tombstones"}
     return replace(receipt, at=None)
 

@@ -90,8 +90,6 @@ async def test_no_user_s_id_names_a_shared_memory(memory: GraphMemory, app_name:
     calls = (
         memory.recall(QUESTION, **whose),
         remember(memory, app_name, id, "I am an intruder."),
-        memory.add_statements([Statement("I am an intruder.", NOON)], **whose),
-        memory.forget_user(**whose),
         service.search_memory(query=QUESTION, **whose),
         sessions.create_session(**whose),
         memory.export(io.StringIO(), **whose),
@@ -102,6 +100,8 @@ async def test_no_user_s_id_names_a_shared_memory(memory: GraphMemory, app_name:
     for call in calls:
         with pytest.raises(errors.InvalidArgument, match="cannot be a user's id"):
             await call
+    with pytest.raises(errors.InvalidArgument, match="cannot be a user's id"):
+        memory.user(**whose)
     with pytest.raises(errors.InvalidArgument, match="no shared memory"):
         await memory.recall(QUESTION, app_name=app_name, user_id="ana", shared=[id])  # type: ignore[list-item]
     with pytest.raises(errors.InvalidArgument, match="no shared memory"):
@@ -132,8 +132,8 @@ async def test_who_says_it_has_to_be_told(memory: GraphMemory, app_name: str) ->
     turn = Turn("t1", "user", "I have the keys.", NOON)
     calls = (
         memory.remember([turn], session_id="s", **whose),
-        memory.enqueue([turn], session_id="s", **whose),
-        memory.add_statements([Statement("I have the keys.", NOON, "user")], **whose),
+        memory.user(**whose).enqueue([turn], session_id="s"),
+        memory.user(**whose).add_statements([Statement("I have the keys.", NOON, "user")]),
     )
     for call in calls:
         with pytest.raises(errors.InvalidArgument, match="give the person's name"):
@@ -198,7 +198,7 @@ async def find_id(memory: GraphMemory, app_name: str, user: str, word: str) -> s
 
 async def promote(memory: GraphMemory, app_name: str, word: str, user: str = "ana", **options: Any) -> Any:
     id = await find_id(memory, app_name, user, word)
-    return await memory.promote(id, app_name=app_name, user_id=user, **{"to": NIGHT, **options})
+    return await memory.user(app_name, user).promote(id, **{"to": NIGHT, **options})
 
 
 async def check_sound(memory: GraphMemory, app_name: str) -> None:
@@ -238,7 +238,7 @@ async def test_a_name_stands_for_the_user(memory: GraphMemory, app_name: str) ->
     await promote(memory, app_name, "Porto", author="Ana Sousa")
     [fact] = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "Porto" in fact.text]
     assert (fact.subject, fact.author, fact.text) == ("Ana Sousa", "Ana Sousa", "I live in Porto.")
-    names = {entity.name async for entity in memory.entities(app_name=app_name, user_id=NIGHT)}
+    names = {entity.name async for entity in memory.user(app_name, NIGHT).entities()}
     assert "user" not in names
 
 
@@ -247,10 +247,10 @@ async def test_what_is_forgotten_here_stays_there_until_it_is_forgotten_there(
 ) -> None:
     await remember(memory, app_name, "ana", "The kettle is broken.")
     id = await find_id(memory, app_name, "ana", "kettle")
-    await memory.promote(id, app_name=app_name, user_id="ana", to=NIGHT)
-    await memory.forget_user(app_name=app_name, user_id="ana")
+    await memory.user(app_name, "ana").promote(id, to=NIGHT)
+    await memory.user(app_name, "ana").forget_user()
     assert "The kettle is broken." in await list_texts(memory, app_name, NIGHT)
-    await memory.forget_session(f":promoted:{id.removeprefix('fact:')}", app_name=app_name, user_id=NIGHT)
+    await memory.user(app_name, NIGHT).forget_session(f":promoted:{id.removeprefix('fact:')}")
     assert await list_texts(memory, app_name, NIGHT) == ["My door code is night1234."]
     await check_sound(memory, app_name)
 
@@ -258,7 +258,7 @@ async def test_what_is_forgotten_here_stays_there_until_it_is_forgotten_there(
 async def test_two_users_promote_one_statement_of_equal_words(memory: GraphMemory, app_name: str) -> None:
     for user in ("ana", "bob"):
         whose = {"app_name": app_name, "user_id": user}
-        await memory.add_statements([Statement("I never eat nuts.", NOON, "user")], **whose, consolidate=True)
+        await memory.user(**whose).add_statements([Statement("I never eat nuts.", NOON, "user")], consolidate=True)
         assert (await promote(memory, app_name, "nuts", user)).turns == 1
     facts = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "nuts" in fact.text]
     assert {source.author for fact in facts for source in fact.sources} == {"ana", "bob"}
@@ -266,7 +266,7 @@ async def test_two_users_promote_one_statement_of_equal_words(memory: GraphMemor
 
 
 async def test_who_promotes_a_statement_of_theirs_is_named(memory: GraphMemory, app_name: str) -> None:
-    await memory.add_statements([Statement("I have two cats.", NOON, "user")], app_name=app_name, user_id="ana")
+    await memory.user(app_name, "ana").add_statements([Statement("I have two cats.", NOON, "user")])
     await promote(memory, app_name, "cats", author="Ana Sousa")
     [fact] = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "cats" in fact.text]
     assert fact.author == "Ana Sousa"
@@ -283,9 +283,9 @@ async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
     await memory.remember([gone], **whose, session_id="s")
     id = "fact:" + await find_stored_id(memory, Scope(app_name, "ana"), "kettle")
     with pytest.raises(errors.InvalidArgument, match="no quote that still stands"):
-        await memory.promote(id, **whose, to=NIGHT)
+        await memory.user(**whose).promote(id, to=NIGHT)
     await memory.remember([kept], **whose, session_id="s")
-    assert (await memory.promote(id, **whose, to=NIGHT)).turns == 1
+    assert (await memory.user(**whose).promote(id, to=NIGHT)).turns == 1
     connection = memory.connection
     await connection.prepare()
     snapshot = await snapshots.fetch_snapshot(connection.user(Scope(app_name, NIGHT)))
@@ -314,7 +314,7 @@ async def test_what_is_promoted_is_redacted(neo4j_server: Any, memory: GraphMemo
 async def test_who_speaks_is_known_after_one_of_their_words_is_deleted(memory: GraphMemory, app_name: str) -> None:
     whose = {"app_name": app_name, "user_id": "carla"}
     statements = [Statement(text, NOON, "user") for text in ("I live in Porto.", "I keep two goats.")]
-    await memory.add_statements(statements, **whose, consolidate=True)
+    await memory.user(**whose).add_statements(statements, consolidate=True)
     before = await memory.profile(**whose)
     assert "Porto" in before.text
     await memory.forget(await find_id(memory, app_name, "carla", "goats"), **whose)
@@ -337,7 +337,7 @@ async def test_scopes_that_are_asked_the_same_share_one_embedding(neo4j_server: 
 @pytest.mark.slow
 async def test_a_statement_is_promoted_word_for_word(memory: GraphMemory, app_name: str) -> None:
     statement = Statement("Deliveries come at noon.", NOON + timedelta(days=1), "ana")
-    await memory.add_statements([statement], app_name=app_name, user_id="ana")
+    await memory.user(app_name, "ana").add_statements([statement])
     await promote(memory, app_name, "Deliveries")
     [fact] = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "Deliv" in fact.text]
     assert (fact.text, fact.at, fact.author) == (statement.text, statement.at, "ana")
@@ -346,15 +346,15 @@ async def test_a_statement_is_promoted_word_for_word(memory: GraphMemory, app_na
 async def test_what_is_over_or_unknown_is_not_promoted(neo4j_server: Any, memory: GraphMemory, app_name: str) -> None:
     await remember(memory, app_name, "ana", "The kettle is broken.")
     id = await find_id(memory, app_name, "ana", "kettle")
-    await memory.retract(id, app_name=app_name, user_id="ana")
+    await memory.user(app_name, "ana").retract(id)
     with pytest.raises(errors.InvalidArgument, match="is over"):
-        await memory.promote(id, app_name=app_name, user_id="ana", to=NIGHT)
+        await memory.user(app_name, "ana").promote(id, to=NIGHT)
     with pytest.raises(errors.NotFound):
-        await memory.promote(id, app_name=app_name, user_id="bob", to=NIGHT)
+        await memory.user(app_name, "bob").promote(id, to=NIGHT)
     with pytest.raises(errors.InvalidArgument, match="give SharedMemory"):
-        await memory.promote(id, app_name=app_name, user_id="ana", to=":group:night shift")  # type: ignore[arg-type]
+        await memory.user(app_name, "ana").promote(id, to=":group:night shift")  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidArgument, match="already"):
-        await memory.promote(id, app_name=app_name, user_id=NIGHT, to=NIGHT)
+        await memory.user(app_name, NIGHT).promote(id, to=NIGHT)
     assert await list_texts(memory, app_name, NIGHT) == ["My door code is night1234."]
 
 
@@ -399,6 +399,6 @@ async def test_an_export_keeps_what_is_shared(
 @pytest.mark.slow
 async def test_what_waits_of_a_shared_memory_is_read_later(memory: GraphMemory, app_name: str) -> None:
     turn = Turn("t1", "bob", "The kettle is broken.", NOON)
-    await memory.enqueue([turn], app_name=app_name, user_id=NIGHT, session_id="s2")
+    await memory.user(app_name, NIGHT).enqueue([turn], session_id="s2")
     await memory.resume(app_name=app_name)
     assert "The kettle is broken." in await list_texts(memory, app_name, NIGHT)

@@ -48,7 +48,7 @@ async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
 
 @pytest.mark.slow
 async def test_it_holds_every_page_and_each_link_leads_to_one(memory: GraphMemory, owner: Owner) -> None:
-    pages = unpack_pages(await memory.show(**owner, limit=None))
+    pages = unpack_pages(await memory.user(**owner).show(limit=None))
     facts = [fact async for fact in memory.facts(**owner, past=True)]
     assert sum(address.startswith("#/facts/") for address in pages) == len(facts) == 2
     assert sum(address.startswith("#/entities/") for address in pages) == 3
@@ -62,7 +62,7 @@ async def test_it_holds_every_page_and_each_link_leads_to_one(memory: GraphMemor
 
 
 async def test_it_holds_nothing_of_another_user_and_no_vector(memory: GraphMemory, owner: Owner) -> None:
-    view = await memory.show(**owner, limit=None, question="Where is the gold?")
+    view = await memory.user(**owner).show(limit=None, question="Where is the gold?")
     text = (strip_scripts(view) + "".join(unpack_pages(view).values())).replace("Where is the gold?", "")
     assert "gold" not in text and "bruno" not in text.lower()
     assert "embedding" not in "".join(unpack_pages(view).values())
@@ -70,7 +70,7 @@ async def test_it_holds_nothing_of_another_user_and_no_vector(memory: GraphMemor
 
 @pytest.mark.slow
 async def test_it_loads_nothing_from_elsewhere(memory: GraphMemory, owner: Owner) -> None:
-    html = (await memory.show(**owner)).html
+    html = (await memory.user(**owner).show()).html
     assert not re.search(r'\b(src|href)="(?!#|data:,")', html)
     assert not re.search(r"@import|url\(", html)
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
@@ -80,29 +80,29 @@ async def test_it_loads_nothing_from_elsewhere(memory: GraphMemory, owner: Owner
 
 @pytest.mark.slow
 async def test_a_question_is_shown_first(memory: GraphMemory, owner: Owner) -> None:
-    view = await memory.show(**owner, question="Where does the user live?")
+    view = await memory.user(**owner).show(question="Where does the user live?")
     assert 'data-start="#/answer"' in view.html
     assert "The user lives in Porto" in unpack_pages(view)["#/answer"]
 
 
 async def test_a_part_says_that_it_is_one(memory: GraphMemory, owner: Owner) -> None:
-    view = await memory.show(**owner, limit=1)
+    view = await memory.user(**owner).show(limit=1)
     assert "a part of it, 1 fact" in view.html
     assert "Porto" not in "".join(unpack_pages(view).values())
     assert "#/" not in unpack_pages(view)
     assert [address for address in unpack_pages(view) if address.startswith("#/sessions/")] == ["#/sessions/s2"]
-    view = await memory.show(**owner, about="Porto")
+    view = await memory.user(**owner).show(about="Porto")
     assert sum(address.startswith("#/facts/") for address in unpack_pages(view)) == 1
     assert 'data-start="#/facts"' in view.html
     with pytest.raises(errors.NotFound, match="about 'nobody'"):
-        await memory.show(**owner, about="nobody")
+        await memory.user(**owner).show(about="nobody")
 
 
 @pytest.mark.slow
 async def test_a_part_holds_no_other_turn_fact_or_name(memory: GraphMemory, owner: Owner) -> None:
     turns = [Turn(f"n{n}", "user", f"Filler {n}.", NOON + timedelta(minutes=n)) for n in range(1, 9)]
-    await memory.enqueue(turns, session_id="s1", **owner)
-    text = "".join(unpack_pages(await memory.show(**owner, about="Porto")).values())
+    await memory.user(**owner).enqueue(turns, session_id="s1")
+    text = "".join(unpack_pages(await memory.user(**owner).show(about="Porto")).values())
     assert "I live in Porto." in text and "Filler 1." in text
     assert "Filler 8." not in text and "Faro" not in text
 
@@ -110,12 +110,12 @@ async def test_a_part_holds_no_other_turn_fact_or_name(memory: GraphMemory, owne
 @pytest.mark.parametrize("options", [{"limit": -1}, {"limit": "x"}, {"question": 5}, {"about": 5}])
 async def test_options_that_are_none_are_refused(memory: GraphMemory, owner: Owner, options: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidArgument):
-        await memory.show(**owner, **options)
+        await memory.user(**owner).show(**options)
 
 
 @pytest.mark.slow
 async def test_a_notebook_shows_it_in_a_frame_of_its_own(memory: GraphMemory, owner: Owner) -> None:
-    frame = (await memory.show(**owner))._repr_html_()
+    frame = (await memory.user(**owner).show())._repr_html_()
     [(tag, values)] = ParsedPage(frame).tags
     assert tag == "iframe"
     assert values["sandbox"] == "allow-scripts"
@@ -124,7 +124,7 @@ async def test_a_notebook_shows_it_in_a_frame_of_its_own(memory: GraphMemory, ow
 
 @pytest.mark.slow
 async def test_who_is_unknown_has_an_empty_file(memory: GraphMemory, owner: Owner) -> None:
-    pages = unpack_pages(await memory.show(app_name=owner["app_name"], user_id="nobody"))
+    pages = unpack_pages(await memory.user(owner["app_name"], "nobody").show())
     assert sorted(pages) == ["#/", "#/entities", "#/facts", "#/sessions"]
 
 

@@ -62,10 +62,10 @@ async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory
 async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphMemory, app_name: str) -> None:
     german = [said("ben", f"Ich halte {thing} in meinem Garten.", f"t{thing}") for thing in ("Bienen", "Gänse")]
     await remember(memory, app_name, "s1", *german)
-    retriever = await memory.make_retriever(app_name=app_name, user_id="u")
+    retriever = await memory.user(app_name, "u").make_retriever()
     assert retriever.parse_question("Bienen").language == "de"
     assert retriever.parse_question("mein Garten").terms == ["Garten"]
-    nobody = await memory.make_retriever(app_name=app_name, user_id="nobody")
+    nobody = await memory.user(app_name, "nobody").make_retriever()
     assert nobody.parse_question("dog breed").language == "en"
 
 
@@ -73,7 +73,7 @@ async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphM
 async def test_what_an_agent_says_is_not_what_its_user_speaks(memory: GraphMemory, app_name: str) -> None:
     agent = [Turn(f"a{n}", "companion", "You may want to ask me for more of that.", NOON, "model") for n in range(5)]
     await remember(memory, app_name, "s1", said("ben", "Ich halte Bienen in meinem Garten.", "t0"), *agent)
-    retriever = await memory.make_retriever(app_name=app_name, user_id="u")
+    retriever = await memory.user(app_name, "u").make_retriever()
     assert retriever.parse_question("Bienen").language == "de"
 
 

@@ -76,7 +76,7 @@ async def test_an_entry_ends_what_was_said_before(make: Make, owner: dict[str, s
     best = entries[0]
     assert (best.author, (best.content.parts or [])[0].text) == ("user", "The user lives in Porto.")
     [fact] = [fact async for fact in memory.facts(**owner)]
-    await memory.correct(fact.id, text="The user lives in Braga.", **owner)
+    await memory.user(**owner).correct(fact.id, text="The user lives in Braga.")
     assert [fact.text async for fact in memory.facts(**owner)] == ["The user lives in Braga."]
     assert [one.differences async for one in memory.check_memories(**owner)] == [0]
 
@@ -119,7 +119,7 @@ async def test_an_id_and_consolidation_exclude_each_other(make: Make, owner: dic
             memories=[make_entry("I row.", id="m1")], custom_metadata={"enable_consolidation": True}, **owner
         )
     with pytest.raises(errors.InvalidArgument, match="without consolidate"):
-        await service.memory.add_statements([Statement("I row.", NOON, id="m1")], consolidate=True, **owner)
+        await service.memory.user(**owner).add_statements([Statement("I row.", NOON, id="m1")], consolidate=True)
     assert await list_states(service.memory, owner) == {}
 
 
@@ -203,8 +203,8 @@ async def test_a_guard_s_word_about_an_entry_counts_for_all_that_is_read_in_it(
     service = make(reply, guard=lambda candidate: GuardVerdict("hold") if candidate.text == "I live in Faro." else None)
     await service.add_memory(memories=[make_entry("I live in Faro.")], **owner)
     assert await list_states(service.memory, owner) == {}
-    [held] = await service.memory.held_facts(**owner)
-    await service.memory.reject(held.id, **owner)
+    [held] = await service.memory.user(**owner).held_facts()
+    await service.memory.user(**owner).reject(held.id)
     assert await count_nodes(service.memory, owner, "Faro") == 0
 
 
@@ -227,12 +227,12 @@ async def test_a_guard_holds_what_is_read_in_an_entry(make: Make, owner: dict[st
     service = make(guard=lambda candidate: GuardVerdict("hold", "all"))
     await service.add_memory(memories=[make_entry("I keep two goats.")], **owner)
     assert (await service.search_memory(query="goats", **owner)).memories == []
-    [held] = await service.memory.held_facts(**owner)
-    await service.memory.release(held.id, **owner)
+    [held] = await service.memory.user(**owner).held_facts()
+    await service.memory.user(**owner).release(held.id)
     assert [
         (entry.content.parts or [])[0].text for entry in (await service.search_memory(query="goats", **owner)).memories
     ]
-    report = await service.memory.add_statements([Statement("I keep nine geese.", NOON)], **owner)
+    report = await service.memory.user(**owner).add_statements([Statement("I keep nine geese.", NOON)])
     assert report.dropped == {"refused by the guard: all": 1}
 
 

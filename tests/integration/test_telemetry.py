@@ -497,7 +497,7 @@ async def test_the_lag_goes_from_the_request_to_the_commit_however_long_it_was_q
     memory = world.memory.memory
     for number in range(2):  # two requests of one session are read as one
         turn = Turn(f"t{number}", "user", f"I keep {number} bees.", NOON)
-        await memory.enqueue([turn], session_id="monday", **world.owner)
+        await memory.user(**world.owner).enqueue([turn], session_id="monday")
         await asyncio.sleep(0.4)
     assert seen.points("adk_graph_memory.ingest.lag") == []
     await memory.resume(app_name=world.app_name)
@@ -511,7 +511,7 @@ async def test_what_waits_of_an_app_is_counted(world: World, seen: Seen) -> None
     memory = world.memory.memory
     for number in range(3):
         turn = Turn(f"t{number}", "user", f"I keep {number} bees.", NOON)
-        await memory.enqueue([turn], app_name=world.app_name, user_id=f"user{number}", session_id="s")
+        await memory.user(world.app_name, f"user{number}").enqueue([turn], session_id="s")
     await memory.resume(app_name=world.app_name, user_id="user0")
     await ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
     [point] = seen.points("adk_graph_memory.ingest.pending")

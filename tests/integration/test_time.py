@@ -56,7 +56,7 @@ def event(id: str, text: str, at: datetime = LATE) -> Event:
 
 def asked(service: Neo4jMemoryService) -> str:
     """All that the model was asked."""
-    return str(service.memory._language_model.requests)  # type: ignore[union-attr]
+    return str(service.memory.engine.language_model.requests)  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, 
     assert outbox.add_session(key, event_ids, split_turns)
     letter = outbox.take_turns(key)
     assert letter is not None
-    await queuing.memory.enqueue(letter.turns, app_name=app_name, user_id="ada", session_id="s")
+    await queuing.memory.user(app_name, "ada").enqueue(letter.turns, session_id="s")
     reading = make(NOTHING)
     [pending] = await ingest_queue.fetch_pending_ingests(reading.memory.connection, app_name=app_name)
     assert [turn.at.isoformat() for turn in pending.turns] == [LATE.isoformat()]
@@ -137,7 +137,7 @@ async def test_yesterday_in_a_question_is_the_user_s(
 ) -> None:
     service = make()
     await service.remember(session(app_name, "I keep two goats.", **SAO_PAULO))
-    retriever = await service.memory.make_retriever(app_name=app_name, user_id="ada")
+    retriever = await service.memory.user(app_name, "ada").make_retriever()
     [span] = retriever.parse_question("What did I do yesterday?").time_spans
     now = datetime.now(UTC).astimezone(LATE.tzinfo)
     assert span.start.utcoffset() == timedelta(hours=-3)
@@ -294,7 +294,7 @@ async def test_the_judge_sees_the_local_day_and_hour(make: Make, app_name: str) 
     service = make(json.dumps({"entities": [{"ref": 1, "name": "Ada"}], "facts": [fact]}), json.dumps({"ops": []}))
     turn = Turn("t2", "user", "I left Bolt", NOVEMBER)
     await service.memory.remember([turn], app_name=app_name, user_id="ada", session_id="s2")
-    request = service.memory._language_model.requests[1]  # type: ignore[union-attr]
+    request = service.memory.engine.language_model.requests[1]  # type: ignore[union-attr]
     lines = {line["text"]: line for frame in ("known", "new") for line in prompts.decode_lines(_prompt(request), frame)}
     assert lines["Ada left Bolt"]["said"] == "2024-11-02 Sat 09:00"
     bolt = lines["Ada has worked at Bolt since May 2024"]

@@ -126,7 +126,7 @@ async def fill_birds(memory: GraphMemory, scope: Scope, turns: int) -> None:
     """A user of one session: half of the turns are remembered, each of them with a fact."""
     connection = memory.connection
     await connection.prepare()
-    await memory.vectors.embed_passages([Passage("bird")])  # from now on slot a is live
+    await memory.engine.vectors.embed_passages([Passage("bird")])  # from now on slot a is live
     prefix = connection.settings.label_prefix
     start = (
         "CREATE (u:@User {scope: $scope, app_name: $app_name, user_id: $user_id, state: [], writes: 1}) "

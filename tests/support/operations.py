@@ -83,19 +83,19 @@ class World:
 
 async def forget_user(world: World) -> None:
     erasing.MAX_ERASED_NODES, erasing.ERASED_AT_ONCE = 0, BATCH
-    await world.memory.forget_user(**world.owner, sessions=True, artifacts=True)
+    await world.memory.user(**world.owner).forget_user(sessions=True, artifacts=True)
 
 
 async def forget(world: World) -> None:
-    await world.memory.forget_event("e1", **world.owner, session_id="friday")
+    await world.memory.user(**world.owner).forget_event("e1", session_id="friday")
     if fact := await world.find_fact("Lisbon"):
         await world.memory.forget(fact, **world.owner)
 
 
 async def undo(world: World) -> None:
     if fact := await world.find_fact("Lisbon"):
-        [entry, *_] = (await world.memory.history(fact, **world.owner)).entries
-        await world.memory.undo(entry.ingest_id, **world.owner)
+        [entry, *_] = (await world.memory.user(**world.owner).history(fact)).entries
+        await world.memory.user(**world.owner).undo(entry.ingest_id)
 
 
 async def prune(world: World) -> None:
@@ -191,19 +191,19 @@ def correct_friend(text: str) -> str:
 async def undo_turn(world: World, turn: Turn, session_id: str) -> None:
     """Undo the ingest of a turn."""
     fact = await world.find_fact(turn.text)
-    entries = (await world.memory.history(fact or "", **world.owner)).entries
-    await world.memory.undo(entries[0].ingest_id, **world.owner)
+    entries = (await world.memory.user(**world.owner).history(fact or "")).entries
+    await world.memory.user(**world.owner).undo(entries[0].ingest_id)
 
 
 async def forget_turn(world: World, turn: Turn, session_id: str) -> None:
     """Forget a turn."""
-    await world.memory.forget_event(turn.id, **world.owner, session_id=session_id)
+    await world.memory.user(**world.owner).forget_event(turn.id, session_id=session_id)
 
 
 async def correct_turn(world: World, turn: Turn, session_id: str) -> None:
     """Correct what a turn says."""
     fact = await world.find_fact(turn.text)
-    await world.memory.correct(fact or "", **world.owner, text=correct_friend(turn.text))
+    await world.memory.user(**world.owner).correct(fact or "", text=correct_friend(turn.text))
 
 
 TAKE_BACK = {"undo": undo_turn, "forget": forget_turn, "correct": correct_turn}

@@ -279,8 +279,8 @@ def test_a_path_may_have_an_equals_sign(tmp_path: Path) -> None:
 
 
 def test_with_none_there_is_no_embedder() -> None:
-    assert GraphMemory(settings=Settings(embedder="none")).vectors.embedder is None
-    assert GraphMemory(settings=Settings(embedder="none"), embedder=HashEmbedder()).vectors.embedder is not None
+    assert GraphMemory(settings=Settings(embedder="none")).engine.vectors.embedder is None
+    assert GraphMemory(settings=Settings(embedder="none"), embedder=HashEmbedder()).engine.vectors.embedder is not None
     with pytest.raises(errors.InvalidArgument, match="name a model"):
         vectors("none")
 

@@ -352,12 +352,12 @@ def test_a_missing_library_names_the_extra(subtests: pytest.Subtests, monkeypatc
 
 
 def test_it_is_chosen_by_an_argument_or_by_the_setting(monkeypatch):
-    assert GraphMemory(settings=Settings()).redactor.redact_function is None
+    assert GraphMemory(settings=Settings()).engine.redactor.redact_function is None
     monkeypatch.setenv("ADK_GRAPH_MEMORY_REDACT", "secrets")
-    function = GraphMemory(settings=Settings()).redactor.redact_function
+    function = GraphMemory(settings=Settings()).engine.redactor.redact_function
     assert function is not None
     assert function("password=hunter2") == "password=[secret]"
-    mine = GraphMemory(settings=Settings(), redact=str.upper).redactor.redact_function
+    mine = GraphMemory(settings=Settings(), redact=str.upper).engine.redactor.redact_function
     assert mine is not None
     assert mine("a") == "A"
     monkeypatch.setenv("ADK_GRAPH_MEMORY_REDACT", "everything")

@@ -27,15 +27,15 @@ from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph import listings
 from adk_graph_memory.graph.connection import Auth
 from adk_graph_memory.language.dates import read_state_zone
+from adk_graph_memory.memory.engine import SharedOption
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.guard import GuardOption
 from adk_graph_memory.memory.profile.profiles import PROFILE_TOKENS
 from adk_graph_memory.memory.redaction import RedactOption
-from adk_graph_memory.memory.statements import SharedOption
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.models import llm
 from adk_graph_memory.models.embedder import EmbedderChoice
 from adk_graph_memory.records.results import IngestReport, Profile, Receipt
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import NO_SESSION
 from adk_graph_memory.retrieval.reranking import Reranker
 from adk_graph_memory.retrieval.weights import Weights
@@ -122,7 +122,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         self._agents_dir, self._profile_schemas = agents_dir, tuple(profile_schemas)
         self._is_filled, self._empty_searches = False, 0
         if agents_dir is None:
-            self.memory.vectors.start_loading()
+            self.memory.engine.vectors.start_loading()
 
     async def prepare(self) -> None:
         """Connect, update the schema, load and check the embedder, check model and topics, and plan all statements."""
@@ -141,13 +141,11 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
     async def remember(self, session: Session) -> IngestReport:
         """Do what :meth:`add_session_to_memory` does and return the report."""
-        memory, app_name, user_id = self._get_memory(session.app_name), session.app_name, session.user_id
-        self._is_filled = True
+        user, self._is_filled = self._open_user(session.app_name, session.user_id), True
         turns, rewound_turns = memory_codec.split_rewound(session.events, zone=self.find_session_zone(session))
         if rewound_turns:
-            ids = [turn.make_memory_id(session.id) for turn in rewound_turns]
-            await memory.forget(ids, app_name=app_name, user_id=user_id)
-        return await memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
+            await user.forget([turn.make_memory_id(session.id) for turn in rewound_turns])
+        return await user.remember(turns, session_id=session.id)
 
     @override
     async def add_events_to_memory(
@@ -172,12 +170,10 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         options = memory_codec.read_options(custom_metadata)
         if options.memory_id is not None:
             raise InputValidationError("memory_id is the id of one memory; give it to add_memory.")
-        memory, self._is_filled = self._get_memory(app_name), True
-        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
-        await memory.remember(
+        user, self._is_filled = self._open_user(app_name, user_id), True
+        zone = await user.engine.speakers.find_zone(user.scope)
+        await user.remember(
             memory_codec.apply_expiry(memory_codec.split_rewound(events, zone=zone)[0], options),
-            app_name=app_name,
-            user_id=user_id,
             session_id=session_id or NO_SESSION,
             metadata=options.metadata,
             replace_metadata=options.replaces_metadata,
@@ -203,13 +199,13 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         Raises:
             InputValidationError: such a key cannot have this value.
         """
-        memory, self._is_filled = self._get_memory(app_name), True
-        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
+        user, self._is_filled = self._open_user(app_name, user_id), True
+        zone = await user.engine.speakers.find_zone(user.scope)
         statements = memory_codec.make_statements(memories, custom_metadata, zone)
         for consolidate in (False, True):
             chosen = [statement for statement, is_consolidated in statements if is_consolidated is consolidate]
             if chosen:
-                await memory.add_statements(chosen, app_name=app_name, user_id=user_id, consolidate=consolidate)
+                await user.add_statements(chosen, consolidate=consolidate)
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
@@ -219,11 +215,11 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         if the server has just started and is still busy, it searches by full text alone, marks its memories with
         ``custom_metadata["degraded"]``, and logs the reason once.
         """
-        memory = self._get_memory(app_name)
-        wait = memory.connection.settings.limits.first_search_wait
-        recollections = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
+        user = self._open_user(app_name, user_id)
+        wait = self.memory.connection.settings.limits.first_search_wait
+        recollections = await user.recall(query, first_wait=wait)
         if not recollections:
-            await self._warn_if_unfilled(Scope(app_name, user_id))
+            await self._warn_if_unfilled(user)
         return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
 
     async def retrieve_profiles(self, *, app_name: str, user_id: str) -> list[MemoryProfile]:
@@ -231,8 +227,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
         Without ``profile_schemas``, it returns one profile, with a list of facts under each heading.
         """
-        memory = self._get_memory(app_name)
-        profile, forms = await memory.fill_forms(self._profile_schemas, Scope(app_name, user_id))
+        profile, forms = await self._open_user(app_name, user_id).fill_forms(self._profile_schemas)
         return make_memory_profiles(profile, self._profile_schemas, forms)
 
     async def profile(
@@ -243,39 +238,38 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         schema: type[BaseModel] | None = None,
         token_budget: int = PROFILE_TOKENS,
     ) -> Profile:
-        """Return what :meth:`adk_graph_memory.GraphMemory.profile` does."""
-        memory = self._get_memory(app_name)
-        return await memory.profile(app_name=app_name, user_id=user_id, schema=schema, token_budget=token_budget)
+        """Return what :meth:`adk_graph_memory.UserMemory.profile` does."""
+        return await self._open_user(app_name, user_id).profile(schema=schema, token_budget=token_budget)
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forget the entry with this id for good; ignores an id that is unknown, None or another user's."""
         if memory_id:
-            await self._get_memory(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
+            await self._open_user(app_name, user_id).forget([memory_id])
 
     async def delete_memories(self, *, app_name: str, user_id: str, memory_ids: Sequence[str]) -> Receipt:
         """Forget the entries with these ids for good, in one transaction; unknown ids are ignored."""
-        return await self._get_memory(app_name).forget(list(memory_ids), app_name=app_name, user_id=user_id)
+        return await self._open_user(app_name, user_id).forget(list(memory_ids))
 
     async def delete_session_memory(self, *, app_name: str, user_id: str, session_id: str) -> Receipt:
         """Forget everything said in a session, as if it had never been said; the session itself stays."""
-        memory = self._get_memory(app_name)
-        return await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
+        return await self._open_user(app_name, user_id).forget_session(session_id)
 
     async def delete_user_memory(self, *, app_name: str, user_id: str) -> Receipt:
         """Forget everything remembered about a user; their sessions and artifacts stay."""
-        return await self._get_memory(app_name).forget_user(app_name=app_name, user_id=user_id)
+        return await self._open_user(app_name, user_id).forget_user()
 
     def find_session_zone(self, session: Session) -> tzinfo:
         """Return the time zone of a session's turns: its state's ``user:timezone``, or else the setting."""
-        return read_state_zone(session.state) or self._get_memory(session.app_name).connection.settings.timezone
+        self._load_environment(session.app_name)
+        return read_state_zone(session.state) or self.memory.connection.settings.timezone
 
-    async def _warn_if_unfilled(self, scope: Scope) -> None:
+    async def _warn_if_unfilled(self, user: UserMemory) -> None:
         """Log once that nothing in this process fills the memory, if the app has none though its users talk."""
         if self._is_filled or self.has_plugin:
             return
         self._empty_searches += 1
-        has_memories, session_count = await listings.fetch_filling(self.memory.connection.user(scope))
+        has_memories, session_count = await listings.fetch_filling(user.graph)
         if not has_memories and session_count < 2 and self._empty_searches < PATIENT_SEARCHES:
             return
         self._is_filled = True  # or that was logged
@@ -284,13 +278,16 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
                 "The memory of app %r is empty, and nothing in this process has filled it so far. Let the plugin do it "
                 "(App(plugins=[GraphMemoryPlugin()]), or adk web --extra_plugins "
                 "adk_graph_memory.GraphMemoryPlugin), or call add_session_to_memory when a session is over.",
-                scope.app_name,
+                user.scope.app_name,
             )
 
-    def _get_memory(self, app_name: str) -> GraphMemory:
+    def _open_user(self, app_name: str, user_id: str) -> UserMemory:
+        self._load_environment(app_name)
+        return self.memory.user(app_name, user_id)
+
+    def _load_environment(self, app_name: str) -> None:
         load_agent_dotenv(self._agents_dir, app_name, self.memory.connection)
-        self.memory.vectors.start_loading()
-        return self.memory
+        self.memory.engine.vectors.start_loading()
 
     async def close(self) -> None:
         """Close the connections that this service opened in the running event loop; may be called again."""

@@ -21,7 +21,7 @@ from adk_graph_memory.adk import _compat, memory_codec
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.profile import INSTRUCTION_START, INSTRUCTION_TOKENS, make_instruction
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.memory.background import MemoryQueue, MemoryUser, SessionKey, SplitTurns
+from adk_graph_memory.memory.background import MemoryQueue, SessionKey, SplitTurns
 
 NOT_PRELOADED = "A run goes on without the user's profile"
 """How the line in the log begins if a profile cannot be read."""
@@ -80,7 +80,7 @@ class ProfilePreload:
             return run.instruction
 
     async def _read_instruction(self, run: _Run) -> str:
-        problems = run.service.memory.problems
+        problems = run.service.memory.engine.problems
         try:
             async with asyncio.timeout(self._timeout):
                 profile = await run.service.profile(
@@ -218,7 +218,7 @@ class GraphMemoryPlugin(BasePlugin):
 
 def describe_session(service: Neo4jMemoryService, session: Session) -> tuple[SessionKey, list[str], SplitTurns]:
     """Describe a session as the queue takes it: its key, its events' ids, and what makes turns of them."""
-    key = SessionKey(MemoryUser(service.memory, session.app_name, session.user_id), session.id)
+    key = SessionKey(service.memory.user(session.app_name, session.user_id), session.id)
     zone = service.find_session_zone(session)
     split_turns = partial(memory_codec.split_rewound, session.events, zone=zone, lenient=True)
     return key, [event.id for event in session.events], split_turns

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from contextlib import asynccontextmanager
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -26,16 +27,20 @@ from adk_graph_memory.cli.output import (
     print_output,
     start_command,
 )
-from adk_graph_memory.records.scopes import SharedMemory
+from adk_graph_memory.records.scopes import Scope, SharedMemory
 
 if TYPE_CHECKING:
     from google.adk.sessions.session import Session
+
+    from adk_graph_memory.graph.connection import UserGraph
+    from adk_graph_memory.memory.user_memory import UserMemory
 
 
 T = TypeVar("T")
 
 UsageError: type[Any] = typer.BadParameter.mro()[1]
 """What Typer raises for a wrong option or argument: the class has no public name."""
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 
 MODULES = {
@@ -132,6 +137,37 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmat
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memory a command is about."""
+
+    app_name: AppOption
+    user_id: UserOption
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of the memory."""
+        return Scope(self.app_name, self.user_id)
+
+    @asynccontextmanager
+    async def open_memory(self, activity: str = "Waiting for Neo4j") -> AsyncIterator[UserMemory]:
+        """Open the memory; the status line shows the activity meanwhile."""
+        announce(activity)
+        async with adk_graph_memory.GraphMemory() as memory:
+            yield memory.user(self.app_name, self.user_id)
+
+    @asynccontextmanager
+    async def open_graph(self) -> AsyncIterator[UserGraph]:
+        """Open the graph of the memory, which takes less time: for commands that only list."""
+        announce("Waiting for Neo4j")
+        async with connections.Connection() as connection:
+            yield connection.user(self.scope)
+
+    async def check(self) -> None:
+        """After an empty result, make sure that there is such a user; the errors are those of :func:`check_owner`."""
+        await check_owner(self.app_name, self.user_id)
+
+
 def list_expected_errors() -> tuple[type[Exception], ...]:
     """List this package's errors, and what ADK's contract raises for invalid input; any other error is a bug.
 
@@ -198,7 +234,7 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 print_error(error)
                 raise typer.Exit(1) from error
             except KeyboardInterrupt:
-                if option_classes:  # of batch jobs
+                if any(kind is not Owner for kind in option_classes.values()):  # a batch job
                     typer.echo(
                         "\nInterrupted. Finished work is kept; run the same command again to continue.", err=True
                     )
@@ -209,11 +245,13 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 print_output(output)
                 raise typer.Exit(output.exit_code)
 
-        parameters = [one for one in signature.parameters.values() if one.name not in option_classes]
-        for kind in option_classes.values():
-            hints = get_type_hints(kind, include_extras=True)
-            parameters += [_make_option(field.name, hints[field.name], field.default) for field in fields(kind)]
-        parameters.append(_make_option("as_json", JsonOption, False))
+        parameters, last = list[inspect.Parameter](), list[inspect.Parameter]()
+        for parameter in signature.parameters.values():
+            options = _list_options(option_classes.get(parameter.name)) or [parameter.replace(kind=KEYWORD_ONLY)]
+            # Whose memory a command is about comes early; what tunes it comes last, whatever Python's syntax asks for.
+            is_last = parameter.name in option_classes and all(one.default is not one.empty for one in options)
+            (last if is_last else parameters).extend(options)
+        parameters += [*last, _make_option("as_json", JsonOption, False)]
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         COMMANDS.add(name or function.__name__, panel, run_command)
         return function
@@ -221,8 +259,16 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
     return register
 
 
+def _list_options(kind: type[Any] | None) -> list[inspect.Parameter]:
+    if kind is None:
+        return []
+    hints = get_type_hints(kind, include_extras=True)
+    return [_make_option(field.name, hints[field.name], field.default) for field in fields(kind)]
+
+
 def _make_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 async def collect_page(items: AsyncIterator[T], *whose: str) -> list[T]:

@@ -17,9 +17,9 @@ from adk_graph_memory.cli.application import (
     AppFilterOption,
     AppOption,
     LimitOption,
+    Owner,
     UsageError,
     UserFilterOption,
-    UserOption,
     YesOption,
     check_owner,
     collect_page,
@@ -55,7 +55,7 @@ MAX_ID_WIDTH = 36
 async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List the apps, with the number of their users, sessions and facts."""
     async with connections.Connection() as connection:
-        page = await collect_page(listings.Listings(connection).apps(limit=limit, after=after))
+        page = await collect_page(listings.iterate_apps(connection, limit=limit, after=after))
     columns = [text_column("app"), *map(number_column, ("users", "sessions", "facts"))]
     rows = ((app.app_name, f"{app.users:,}", f"{app.sessions:,}", f"{app.facts:,}") for app in page)
     text = make_table(columns, rows) if page else "No apps."
@@ -66,9 +66,7 @@ async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
 async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List an app's users, with the number of their sessions, turns in memory and facts (including ended ones)."""
     async with connections.Connection() as connection:
-        page = await collect_page(
-            listings.Listings(connection).users(app_name=app_name, limit=limit, after=after), app_name
-        )
+        page = await collect_page(listings.iterate_users(connection, app_name, limit=limit, after=after), app_name)
     columns = [text_column("user"), *map(number_column, ("sessions", "turns", "facts"))]
     rows = ((user.user_id, f"{user.sessions:,}", f"{user.turns:,}", f"{user.facts:,}") for user in page)
     text = make_table(columns, rows) if page else "No users."
@@ -125,8 +123,7 @@ def _describe_session(app_name: str, session: StoredSession) -> dict[str, Any]:
 @command(CONVERSATIONS_PANEL)
 async def events(
     session_id: Annotated[str, typer.Argument(help="The session's id.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     limit: LimitOption = 50,
     after: Annotated[int | None, typer.Option(help="The number of the last event on the previous page.")] = None,
 ) -> Output:
@@ -134,10 +131,10 @@ async def events(
     announce("Waiting for Neo4j")
     async with adk_graph_memory.Neo4jSessionService() as service:
         page = await service.list_events(
-            app_name=app_name, user_id=user_id, session_id=session_id, after_seq=after, limit=limit
+            app_name=owner.app_name, user_id=owner.user_id, session_id=session_id, after_seq=after, limit=limit
         )
     if not page.events:
-        await load_session(app_name, user_id, session_id, recent=0)
+        await load_session(owner.app_name, owner.user_id, session_id, recent=0)
     value = [
         {"session_id": session_id} | event.model_dump(mode="json", by_alias=True, exclude_none=True)
         for event in page.events

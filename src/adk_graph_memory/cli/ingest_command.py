@@ -143,7 +143,9 @@ async def ingest(
             jobs = [_make_job(entry) for entry in entries]
         if jobs:
             announce("Loading the embedding model")
-            await (memory.vectors.check_embedder() if pending else memory.prepare())  # each has a model of its own
+            await (
+                memory.engine.vectors.check_embedder() if pending else memory.prepare()
+            )  # each has a model of its own
         outcome = await _run_jobs(jobs, service, batch, model)
         finished = await _list_finished(jobs, outcome, memory)
     return _report_jobs(jobs, finished, outcome.fatal_error, claims)
@@ -195,7 +197,7 @@ async def _list_pending_jobs(
 async def open_ingester(model: str | None) -> AsyncIterator[batches.RunTask]:
     """Open what ingests in another process, with the settings of its own environment."""
     async with adk_graph_memory.Neo4jMemoryService(model=model) as service:
-        await service.memory.vectors.check_embedder()
+        await service.memory.engine.vectors.check_embedder()
         yield _make_ingester(service)
 
 
@@ -216,7 +218,7 @@ def _make_batch(jobs: Sequence[IngestJob], memory: adk_graph_memory.GraphMemory)
 
     def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
         window_tokens = memory.connection.settings.limits.window_tokens
-        model = job.queued_model or memory.extractor.model_name
+        model = job.queued_model or memory.engine.extractor.model_name
         calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
         return batches.BatchJob(str(number), (job.app_name, job.user_id), job, calls)
 
@@ -227,7 +229,7 @@ async def _run_jobs(
     jobs: Sequence[IngestJob], service: adk_graph_memory.Neo4jMemoryService, options: BatchOptions, model: str | None
 ) -> batches.BatchOutcome:
     memory, settings = service.memory, service.memory.connection.settings
-    models = [job.queued_model or memory.extractor.model_name for job in jobs]
+    models = [job.queued_model or memory.engine.extractor.model_name for job in jobs]
     return await run_batch(
         _make_batch(jobs, memory),
         "Remembering",

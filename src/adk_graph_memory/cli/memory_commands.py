@@ -11,17 +11,14 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     AfterOption,
-    AppOption,
     LimitOption,
+    Owner,
     UsageError,
-    UserOption,
     YesOption,
-    check_owner,
     collect_page,
     command,
     load_session,
@@ -92,20 +89,18 @@ async def make_as_of(
 
 
 @command(MEMORY_PANEL)
-async def profile(app_name: AppOption, user_id: UserOption) -> Output:
+async def profile(owner: Owner) -> Output:
     """Print what is always worth knowing about a user, in the form that a prompt gets."""
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        known = await memory.profile(app_name=app_name, user_id=user_id)
+    async with owner.open_memory() as user:
+        known = await user.profile()
     if not known.items:
-        await check_owner(app_name, user_id)
+        await owner.check()
     return Output(known.items, known.text or "Nothing is known yet.")
 
 
 @command(MEMORY_PANEL)
 async def facts(
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     about: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
     past: Annotated[
         bool, typer.Option("--all", help="Also facts that have ended, were retracted or are stale.")
@@ -116,19 +111,14 @@ async def facts(
     after: AfterOption = None,
 ) -> Output:
     """List what is known about a user, newest first: what is true, what was planned, and what happened once."""
-    whose = {"app_name": app_name, "user_id": user_id}
-    async with connections.Connection() as connection:
-        as_of = await make_as_of(connection, Scope(**whose), valid_at, recorded_at)
-        listing = listings.Listings(connection).facts(
-            **whose, about=about, past=past, limit=limit, after=after, as_of=as_of
-        )
-        page = await collect_page(listing, app_name, user_id)
+    async with owner.open_graph() as graph:
+        as_of = await make_as_of(graph.connection, owner.scope, valid_at, recorded_at)
+        listing = listings.iterate_facts(graph, about=about, past=past, limit=limit, after=after, as_of=as_of)
+        page = await collect_page(listing, owner.app_name, owner.user_id)
         if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
-            meant = await graph_listings.find_entity(connection.user(Scope(**whose)), about, now=datetime.now(UTC))
-            listing = listings.Listings(connection).facts(
-                app_name=app_name, user_id=user_id, about=meant.key, past=past, limit=limit
-            )
-            page = await collect_page(listing, app_name, user_id)
+            meant = await graph_listings.find_entity(graph, about, now=datetime.now(UTC))
+            listing = listings.iterate_facts(graph, about=meant.key, past=past, limit=limit)
+            page = await collect_page(listing, owner.app_name, owner.user_id)
     sections = [
         section
         for heading, statuses in _STATUS_HEADINGS.items()
@@ -155,18 +145,15 @@ def _describe_validity(fact: StoredFact) -> list[str]:
 
 @command(MEMORY_PANEL)
 async def entities(
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     type: Annotated[str | None, typer.Option(help="Only this type: person, place …")] = None,
     limit: LimitOption = 50,
     after: AfterOption = None,
 ) -> Output:
     """List the people and things that a user's facts are about, those with the most facts first."""
-    async with connections.Connection() as connection:
-        listing = listings.Listings(connection).entities(
-            app_name=app_name, user_id=user_id, type=type, limit=limit, after=after
-        )
-        page = await collect_page(listing, app_name, user_id)
+    async with owner.open_graph() as graph:
+        listing = listings.iterate_entities(graph, type=type, limit=limit, after=after)
+        page = await collect_page(listing, owner.app_name, owner.user_id)
     text = make_grid(map(_make_entity_row, page)) if page else "No entities."
     return make_page(page, text, limit=limit, after=lambda entity: entity.key)
 
@@ -179,8 +166,7 @@ def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
 @command(MEMORY_PANEL)
 async def recall(
     words: Annotated[list[str], typer.Argument(metavar="QUESTION", help="A question, or any words.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     limit: LimitOption = 10,
     since: Annotated[datetime | None, MomentOption(help="Said on this day (in the user's zone) or later.")] = None,
     until: Annotated[datetime | None, MomentOption(help="Said on this day or earlier.")] = None,
@@ -203,24 +189,22 @@ async def recall(
         return Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
     query = _join_question(words)
-    scope, _ = Scope(app_name, user_id), make_filters(UTC)  # rejects invalid filters before connecting to a server
-    async with adk_graph_memory.GraphMemory() as memory:
-        zone = await memory.speakers.find_zone(scope)
+    make_filters(UTC)  # rejects invalid filters before connecting to a server
+    async with owner.open_memory() as user:
+        zone = await user.engine.speakers.find_zone(user.scope)
         announce("Loading the embedding model")
-        await memory.vectors.check_embedder()
+        await user.engine.vectors.check_embedder()
         announce("Searching")
-        memories = await memory.recall(
+        memories = await user.recall(
             query,
-            app_name=app_name,
-            user_id=user_id,
             limit=limit,
             min_score=min_score,
             filters=make_filters(zone),
             explain=explain,
-            as_of=await make_as_of(memory.connection, scope, valid_at, recorded_at),
+            as_of=await make_as_of(user.connection, user.scope, valid_at, recorded_at),
         )
     if not memories:
-        await check_owner(app_name, user_id)
+        await owner.check()
     return Output(memories, _format_recollections(memories), [SHARES_HINT if explain and memories else None])
 
 
@@ -261,8 +245,7 @@ def _format_shares(memory: Recollection) -> list[str]:
 
 @command(MEMORY_PANEL)
 async def forget(
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     ids: Annotated[
         list[str] | None, typer.Argument(help="Ids of memories, as `recall` and `facts` print them.")
     ] = None,
@@ -277,29 +260,27 @@ async def forget(
     """Forget memories for good, and facts that rest on them alone; adding their session does not bring them back."""
     if bool(ids) == bool(session_id) or (session_id and with_turns):
         raise UsageError("Give either ids of memories, with or without --with-turns, or --session.")
-    scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        connection = memory.connection
+    session_id = session_id and session_id.strip()
+    async with owner.open_memory() as user:
         if session_id:
-            count = await erasing.count_session_memories(connection.user(scope), session_id)
+            count = await erasing.count_session_memories(user.graph, session_id)
         else:
             known_ids = [*(ids or ()), *map(fact_rules.make_statement_id, ids or ())]
-            count = await erasing.count_known_memories(connection.user(scope), known_ids)
+            count = await erasing.count_known_memories(user.graph, known_ids)
         if not count:
-            await _check_target(app_name, user_id, session_id, ids)
+            await _check_target(owner, session_id, ids)
         else:
             target = format_count(count, "memory", "memories") + (f" of session {session_id!r}" if session_id else "")
             question = f"Forget {target} for good, with the facts that rest on nothing else?"
             if ids and not yes:
-                change = await memory.preview_forget(ids, app_name=app_name, user_id=user_id, with_turns=with_turns)
+                change = await user.preview_forget(ids, with_turns=with_turns)
                 question = "\n".join([*_list_what_stays(change), question])
             confirm(question, yes=yes)
         announce("Forgetting")
         if session_id:
-            receipt = await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
+            receipt = await user.forget_session(session_id)
         else:
-            receipt = await memory.forget(ids or [], app_name=app_name, user_id=user_id, with_turns=with_turns)
+            receipt = await user.forget(ids or [], with_turns=with_turns)
     return Output(receipt, _describe_receipt(receipt))
 
 
@@ -330,11 +311,11 @@ def _list_what_stays(change: MemoryChange) -> list[str]:
     return lines
 
 
-async def _check_target(app_name: str, user_id: str, session_id: str | None, ids: Sequence[str] | None) -> None:
+async def _check_target(owner: Owner, session_id: str | None, ids: Sequence[str] | None) -> None:
     """After nothing was found to forget, make sure that there is the session; there are no memories of these ids."""
-    await check_owner(app_name, user_id)
+    await owner.check()
     if session_id:
-        await load_session(app_name, user_id, session_id, recent=0)
+        await load_session(owner.app_name, owner.user_id, session_id, recent=0)
         return
-    what = f"memory {' or '.join(map(repr, ids or ()))} of user {user_id!r} in app {app_name!r}"
+    what = f"memory {' or '.join(map(repr, ids or ()))} of user {owner.user_id!r} in app {owner.app_name!r}"
     raise errors.NotFound(what=what, where="`adk-graph-memory facts` and `adk-graph-memory recall`")

@@ -17,17 +17,15 @@ import adk_graph_memory
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     AppOption,
+    Owner,
     UserArgument,
-    UserOption,
     YesOption,
-    check_owner,
     command,
 )
-from adk_graph_memory.cli.lazy_modules import connections, erasing, histories
+from adk_graph_memory.cli.lazy_modules import erasing, histories
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
 from adk_graph_memory.language.text import format_count, join_lines
-from adk_graph_memory.records.scopes import Scope
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.history import FactVersion, HeldFact, HistoryEntry, MemoryChange, Proposal
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 FactArgument = Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="The reason, for the history.")]
 _Method = Callable[..., Awaitable["MemoryChange"]]
-"""A method of :class:`GraphMemory`, or what calls one."""
+"""A method of :class:`UserMemory`, or what calls one."""
 
 
 def _parse_date(text: str) -> datetime | None:
@@ -46,8 +44,7 @@ def _parse_date(text: str) -> datetime | None:
 @command(MEMORY_PANEL)
 async def correct(
     id: FactArgument,
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     text: Annotated[str | None, typer.Option(help="What is true.")] = None,
     valid_from: Annotated[
         str | None, typer.Option(metavar="DATE", help="Since when it is true; none if unknown.")
@@ -59,103 +56,84 @@ async def correct(
     """Replace a wrong fact with what you say; no extracted fact outranks it."""
     dates = {"valid_from": valid_from, "valid_to": valid_to}
     changes = {name: _parse_date(date) for name, date in dates.items() if date is not None}
-    whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(_correct_in_zone, id, **whose, text=text, **changes, reason=reason, yes=yes)
+    return await change_memory(owner, _correct_in_zone, id, text=text, **changes, reason=reason, yes=yes)
 
 
-async def _correct_in_zone(
-    memory: adk_graph_memory.GraphMemory, id: str, app_name: str, user_id: str, **options: Any
-) -> MemoryChange:
+async def _correct_in_zone(user: adk_graph_memory.UserMemory, id: str, **options: Any) -> MemoryChange:
     """Correct a fact; dates without a zone are of the user's."""
-    zone = await memory.speakers.find_zone(Scope(app_name, user_id))
+    zone = await user.engine.speakers.find_zone(user.scope)
     for name, value in options.items():
         options[name] = set_timezone(value, zone) if isinstance(value, datetime) else value
-    return await memory.correct(id, app_name=app_name, user_id=user_id, **options)
+    return await user.correct(id, **options)
 
 
 @command(MEMORY_PANEL)
-async def pin(
-    id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
-) -> Output:
+async def pin(id: FactArgument, owner: Owner, reason: ReasonOption = "", yes: YesOption = False) -> Output:
     """Pin a fact, so that nothing anybody says ends or rewords it until you say otherwise."""
-    whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(adk_graph_memory.GraphMemory.pin, id, **whose, reason=reason, yes=yes)
+    return await change_memory(owner, adk_graph_memory.UserMemory.pin, id, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
-async def unpin(
-    id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
-) -> Output:
+async def unpin(id: FactArgument, owner: Owner, reason: ReasonOption = "", yes: YesOption = False) -> Output:
     """Unpin a fact, so that what people say counts again, including what was said in the meantime."""
-    whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(adk_graph_memory.GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
+    return await change_memory(owner, adk_graph_memory.UserMemory.unpin, id, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
-async def retract(
-    id: FactArgument, app_name: AppOption, user_id: UserOption, reason: ReasonOption = "", yes: YesOption = False
-) -> Output:
+async def retract(id: FactArgument, owner: Owner, reason: ReasonOption = "", yes: YesOption = False) -> Output:
     """Retract a fact as never true; its words stay."""
-    whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(adk_graph_memory.GraphMemory.retract, id, **whose, reason=reason, yes=yes)
+    return await change_memory(owner, adk_graph_memory.UserMemory.retract, id, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
 async def rollback(
     id: FactArgument,
     revision: Annotated[str, typer.Argument(help="A revision, as `history` prints it.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
     """Return a fact to what it was before a change."""
-    whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(adk_graph_memory.GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
+    return await change_memory(owner, adk_graph_memory.UserMemory.rollback, id, revision, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
 async def merge(
     name: Annotated[str, typer.Argument(help="The name that stays, an alias of it, or a key.")],
     other: Annotated[str, typer.Argument(help="The name that becomes an alias.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
     """Merge two people or things that are the same."""
-    whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(adk_graph_memory.GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
+    return await change_memory(owner, adk_graph_memory.UserMemory.merge, name, other, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
 async def split(
     words: Annotated[list[str], typer.Argument(metavar="ALIAS", help="An alias, as `entity` lists it.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
     """Split off an alias that is somebody else's name."""
-    alias, whose = " ".join(words), {"app_name": app_name, "user_id": user_id}
-    return await change_memory(adk_graph_memory.GraphMemory.split, alias, **whose, reason=reason, yes=yes)
+    return await change_memory(owner, adk_graph_memory.UserMemory.split, " ".join(words), reason=reason, yes=yes)
 
 
-async def change_memory(method: _Method, *names: str, yes: bool, **options: Any) -> Output:
+async def change_memory(owner: Owner, method: _Method, *names: str, yes: bool, **options: Any) -> Output:
     """Show what would change, ask, and change it."""
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
+    async with owner.open_memory() as user:
         if not yes:
-            preview = await method(memory, *names, **options, preview=True)
+            preview = await method(user, *names, **options, preview=True)
             question = "Change this?" if preview.ingest_id else "Forget this for good?"
             confirm("\n".join([*list_change_lines(preview), question]), yes=yes)
         announce("Changing")
-        change = await method(memory, *names, **options)
+        change = await method(user, *names, **options)
     if not (change.facts or change.entities or change.turns):
         return Output(change, "Nothing changes.")
     if not change.ingest_id:
         return Output(change, _make_change_grid(change))
-    words = ["undo", change.ingest_id, "--app", options["app_name"], "--user", options["user_id"]]
+    words = ["undo", change.ingest_id, "--app", owner.app_name, "--user", owner.user_id]
     hint = Text(f"adk-graph-memory {shlex.join(words)}", overflow="fold")
     return Output(change, Group(_make_change_grid(change), "To take it back:", hint))
 
@@ -195,13 +173,12 @@ ProposalId = Annotated[str, typer.Argument(metavar="ID", help="The id of a propo
 
 
 @command(MEMORY_PANEL)
-async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
+async def proposals(owner: Owner) -> Output:
     """List the corrections and deletions that agents propose; nothing changes until you accept one."""
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        listed = await memory.proposals(app_name=app_name, user_id=user_id)
+    async with owner.open_memory() as user:
+        listed = await user.proposals()
     if not listed:
-        await check_owner(app_name, user_id)
+        await owner.check()
         return Output(listed, "Nothing is proposed.")
     rows = [(format_day(proposal.at), proposal.action, _describe_proposal(proposal)) for proposal in listed]
     return Output(
@@ -210,19 +187,16 @@ async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
 
 
 @command(MEMORY_PANEL)
-async def accept(id: ProposalId, app_name: AppOption, user_id: UserOption, yes: YesOption = False) -> Output:
+async def accept(id: ProposalId, owner: Owner, yes: YesOption = False) -> Output:
     """Accept what an agent proposed: correct a fact, or forget a memory for good."""
-    return await change_memory(
-        adk_graph_memory.GraphMemory.accept_proposal, id, app_name=app_name, user_id=user_id, yes=yes
-    )
+    return await change_memory(owner, adk_graph_memory.UserMemory.accept_proposal, id, yes=yes)
 
 
 @command(MEMORY_PANEL)
-async def decline(id: ProposalId, app_name: AppOption, user_id: UserOption) -> Output:
+async def decline(id: ProposalId, owner: Owner) -> Output:
     """Decline what an agent proposed; memory stays as it is."""
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        proposal = await memory.decline_proposal(id, app_name=app_name, user_id=user_id)
+    async with owner.open_memory() as user:
+        proposal = await user.decline_proposal(id)
     return Output(proposal, join_lines(f"Declined; memory still says: {proposal.memory_text}"))
 
 
@@ -237,34 +211,31 @@ HeldId = Annotated[str, typer.Argument(metavar="ID", help="The id of a held fact
 
 
 @command(MEMORY_PANEL)
-async def review(app_name: AppOption, user_id: UserOption) -> Output:
+async def review(owner: Owner) -> Output:
     """List the facts that a guard holds back, each with the rule that applied and the words that it rests on."""
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        facts = await memory.held_facts(app_name=app_name, user_id=user_id)
+    async with owner.open_memory() as user:
+        facts = await user.held_facts()
     if not facts:
-        await check_owner(app_name, user_id)
+        await owner.check()
         return Output(facts, "Nothing is held.")
     rows = [(format_day(fact.said_at), fact.rule, _describe_fact(fact)) for fact in facts]
     return Output(facts, make_grid(rows), ["Remember one with `release ID`; delete it for good with `reject ID`."])
 
 
 @command(MEMORY_PANEL)
-async def release(id: HeldId, app_name: AppOption, user_id: UserOption) -> Output:
+async def release(id: HeldId, owner: Owner) -> Output:
     """Remember a fact that a guard held back."""
-    announce("Releasing")
-    async with adk_graph_memory.GraphMemory() as memory:
-        fact = await memory.release(id, app_name=app_name, user_id=user_id)
+    async with owner.open_memory("Releasing") as user:
+        fact = await user.release(id)
     return Output(fact, join_lines(f"Remembered: {fact.text}"))
 
 
 @command(MEMORY_PANEL)
-async def reject(id: HeldId, app_name: AppOption, user_id: UserOption, yes: YesOption = False) -> Output:
+async def reject(id: HeldId, owner: Owner, yes: YesOption = False) -> Output:
     """Delete a fact that a guard held back; the turn that it was read from stays."""
     confirm(f"Delete the held fact {id} for good?", yes=yes)
-    announce("Rejecting")
-    async with adk_graph_memory.GraphMemory() as memory:
-        fact = await memory.reject(id, app_name=app_name, user_id=user_id)
+    async with owner.open_memory("Rejecting") as user:
+        fact = await user.reject(id)
     return Output(fact, join_lines(f"Deleted: {fact.text}"))
 
 
@@ -277,13 +248,11 @@ def _describe_fact(fact: HeldFact) -> Text:
 @command(MEMORY_PANEL)
 async def history(
     id: Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
 ) -> Output:
     """Show why a fact is remembered: every quote that supports it, and every decision about it."""
-    announce("Waiting for Neo4j")
-    async with connections.Connection() as connection:
-        known = await histories.Histories(connection).history(id, app_name=app_name, user_id=user_id)
+    async with owner.open_graph() as graph:
+        known = await histories.find_fact_history(graph, id)
     return Output(
         known, Group(join_lines(f"{known.fact.text} ({known.fact.state})"), "", _make_history_grid(known.entries))
     )
@@ -294,13 +263,11 @@ async def entity(
     words: Annotated[
         list[str], typer.Argument(metavar="NAME", help="A name, an alias, or a key as `entities --json` prints it.")
     ],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
 ) -> Output:
     """Show who or what an entity is, where its names come from, and the facts that hold."""
-    announce("Waiting for Neo4j")
-    async with connections.Connection() as connection:
-        known = await histories.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
+    async with owner.open_graph() as graph:
+        known = await histories.find_entity_history(graph, " ".join(words))
     described = [known.entity.type, *([known.entity.about] if known.entity.about else [])]
     aliases = f"also {', '.join(known.entity.other_names)}" if known.entity.other_names else ""
     facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]
@@ -312,15 +279,13 @@ async def entity(
 @command(MEMORY_PANEL)
 async def undo(
     ingest_id: Annotated[str, typer.Argument(metavar="INGEST", help="An ingest's id, as `history` prints it.")],
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     yes: YesOption = False,
 ) -> Output:
     """Take back everything that one ingest wrote, even if later ones built on it; its turns may be read again."""
     confirm(f"Take back everything that ingest {ingest_id} wrote?", yes=yes)
-    announce("Taking back")
-    async with adk_graph_memory.GraphMemory() as memory:
-        receipt = await memory.undo(ingest_id, app_name=app_name, user_id=user_id)
+    async with owner.open_memory("Taking back") as user:
+        receipt = await user.undo(ingest_id)
     counts = format_count(receipt.events, "turn"), format_count(receipt.facts, "fact")
     return Output(receipt, f"Taken back: {' and '.join(counts)}.")
 
@@ -334,18 +299,17 @@ async def forget_user(
     yes: YesOption = False,
 ) -> Output:
     """Forget everything remembered about a user, and print a receipt of what was deleted and what stays."""
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        connection, scope = memory.connection, Scope(app_name, user_id)
-        counts = await erasing.count_user(connection.user(scope))
+    owner = Owner(app_name, user_id)
+    async with owner.open_memory() as user:
+        counts = await erasing.count_user(user.graph)
         if not any(counts.values()):
-            await check_owner(app_name, user_id)
+            await owner.check()
         what = [format_count(counts["turns"], "turn"), format_count(counts["facts"], "fact")]
         what += [format_count(counts["sessions"], "session")] if sessions else []
         what += [format_count(counts["artifacts"], "artifact")] if artifacts else []
         confirm(f"Forget {', '.join(what)} of {user_id!r} for good?", yes=yes)
         announce("Forgetting")
-        receipt = await memory.forget_user(app_name=app_name, user_id=user_id, sessions=sessions, artifacts=artifacts)
+        receipt = await user.forget_user(sessions=sessions, artifacts=artifacts)
     words = "event" if sessions else "turn"
     gone = {words: receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
     stays = ", ".join(_count_kind(count, kind) for kind, count in receipt.stays.items())

@@ -104,7 +104,7 @@ async def reextract(
         if sample is not None:
             return await _show_sample(memory, sessions[:sample], timestamp, force=force)
         settings = memory.connection.settings
-        budget = batch.make_budget(settings, [memory.extractor.model_name])
+        budget = batch.make_budget(settings, [memory.engine.extractor.model_name])
         outcome = await run_batch(
             [_make_job(memory, session) for session in sessions],
             "Reading sessions again",
@@ -143,23 +143,23 @@ def _make_job(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) ->
 def _count_calls(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> int:
     """How many calls a session takes at most, if no reply has to be asked for again."""
     window_tokens = memory.connection.settings.limits.window_tokens
-    return 0 if memory.judge is None else batches.count_calls(session.characters, window_tokens)
+    return 0 if memory.engine.judge is None else batches.count_calls(session.characters, window_tokens)
 
 
 async def _estimate(memory: adk_graph_memory.GraphMemory, sessions: list[OutdatedSession]) -> Estimate:
     rows = await ingest_queue.fetch_ingest_reports(memory.connection)
-    name, prices = memory.extractor.model_name, memory.connection.settings.prices
+    name, prices = memory.engine.extractor.model_name, memory.connection.settings.prices
     entries = [one for one in batches.sum_reports(rows, prices) if one.extractor.partition(" ")[0] == name]
     turns, read_turns = sum(session.turns for session in sessions), sum(one.report.turns for one in entries)
     costs = [one.cost for one in entries if one.cost is not None]
     cost = sum(costs) / read_turns * turns if read_turns and len(costs) == len(entries) else None
     return Estimate(
-        memory.extractor.version,
+        memory.engine.extractor.version,
         len({session.scope for session in sessions}),
         len(sessions),
         turns,
         sum(_count_calls(memory, session) for session in sessions),
-        0.0 if memory.judge is None else cost,
+        0.0 if memory.engine.judge is None else cost,
     )
 
 

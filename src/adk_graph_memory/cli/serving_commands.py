@@ -106,7 +106,7 @@ def _open_browser(address: str) -> Path:
 async def _load_embedder(memory: adk_graph_memory.GraphMemory) -> None:
     """Load the embedder before the first question; what is wrong with it, an answer's page says."""
     with suppress(errors.GraphMemoryError):
-        await memory.vectors.prepare_embedder()
+        await memory.engine.vectors.prepare_embedder()
 
 
 async def _choose_owner(

@@ -16,11 +16,9 @@ from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     OWNER,
     AppFilterOption,
-    AppOption,
+    Owner,
     UsageError,
     UserFilterOption,
-    UserOption,
-    check_owner,
     command,
 )
 from adk_graph_memory.cli.lazy_modules import importer
@@ -87,8 +85,7 @@ def _warn(report: ExportReport) -> Iterator[str]:
 
 @command(MEMORY_PANEL, name="export-html")
 async def export_html(
-    app_name: AppOption,
-    user_id: UserOption,
+    owner: Owner,
     output: Annotated[Path, typer.Option("--output", help="The file; an existing file is replaced.")],
     question: Annotated[str, typer.Option(help="First show the memories that answer this question.")] = "",
     about: Annotated[str | None, typer.Option(help="Only facts about the person or thing with this name.")] = None,
@@ -98,12 +95,9 @@ async def export_html(
 ) -> Output:
     """Write a user's memory, with the words behind it, into one file that any browser opens offline."""
     check_file_path(output)
-    announce("Waiting for Neo4j")
-    async with adk_graph_memory.GraphMemory() as memory:
-        await check_owner(app_name, user_id)
-        view = await memory.show(
-            app_name=app_name,
-            user_id=user_id,
+    async with owner.open_memory() as user:
+        await owner.check()
+        view = await user.show(
             question=question,
             about=about,
             limit=limit,

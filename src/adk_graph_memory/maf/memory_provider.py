@@ -18,7 +18,7 @@ from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.maf import _compat
 from adk_graph_memory.maf.message_ids import count_known, digest_message, find_origin, get_spoken_text, make_message_ids
 from adk_graph_memory.maf.sessions import MISCONFIGURATIONS, UserId, check_app_name, find_user, load_history
-from adk_graph_memory.memory.background import MemoryQueue, MemoryUser, SessionKey
+from adk_graph_memory.memory.background import MemoryQueue, SessionKey
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.records.results import Recollection
 from adk_graph_memory.records.turns import Turn
@@ -107,7 +107,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         self._recall_timeout = recall_timeout
         self._queue = MemoryQueue(source_id, every=every, idle=idle, at_once=at_once, drain=drain) if remember else None
         self._loops = deque[object](maxlen=MAX_LOOPS)
-        self.memory.vectors.start_loading()
+        self.memory.engine.vectors.start_loading()
 
     @override
     async def before_run(
@@ -183,14 +183,16 @@ class GraphMemoryProvider(Closeable, ContextProvider):
                 )
         except TimeoutError as error:
             reason = f"no memories within {self._recall_timeout:g} s (recall_timeout)"
-            self.memory.problems.report_problem(NOT_RECALLED, TimeoutError(reason).with_traceback(error.__traceback__))
+            self.memory.engine.problems.report_problem(
+                NOT_RECALLED, TimeoutError(reason).with_traceback(error.__traceback__)
+            )
             return None
         except MISCONFIGURATIONS:
             raise
         except errors.GraphMemoryError as error:
-            self.memory.problems.report_problem(NOT_RECALLED, error)
+            self.memory.engine.problems.report_problem(NOT_RECALLED, error)
             return None
-        self.memory.problems.clear_problem(NOT_RECALLED)
+        self.memory.engine.problems.clear_problem(NOT_RECALLED)
         return memories
 
     def _make_tool(self, user_id: str) -> FunctionTool:
@@ -257,7 +259,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
             )
             for id, message in zip(ids, messages, strict=True)
         ]
-        key = SessionKey(MemoryUser(self.memory, self._app_name, user_id), session.session_id)
+        key = SessionKey(self.memory.user(self._app_name, user_id), session.session_id)
         self._queue.add_session(key, [turn.id for turn in turns], lambda start: (turns[start:], []))
 
     async def prepare(self) -> None:

@@ -23,8 +23,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import ingest_queue
-from adk_graph_memory.memory.graph_memory import GraphMemory
-from adk_graph_memory.memory.ingestion import STAYS_PENDING
+from adk_graph_memory.memory.engine import Engine, UserContext
+from adk_graph_memory.memory.forgetting import forget_memories
+from adk_graph_memory.memory.ingestion import STAYS_PENDING, enqueue_turns, resume_ingests
+from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.runtime.concurrency import KeyedLocks
@@ -100,18 +102,10 @@ SplitTurns = Callable[[int], tuple[list[Turn], list[Turn]]]
 """Returns the turns of a session from its n-th event on, and all turns that these events undo."""
 
 
-class MemoryUser(NamedTuple):
-    """A user of an app, and the memory that is filled."""
-
-    memory: GraphMemory
-    app_name: str
-    user_id: str
-
-
 class SessionKey(NamedTuple):
     """A session of a user."""
 
-    user: MemoryUser
+    user: UserContext
     session_id: str
 
 
@@ -227,20 +221,20 @@ class IngestWorker:
         self._writer_slots, self._ingest_slots = asyncio.Semaphore(MAX_WRITERS), asyncio.Semaphore(at_once)
         self._locks = KeyedLocks()
         self._start_time, self._is_closing = time.time(), False
-        self._memories: set[GraphMemory] = set()
-        self._sweep_tasks: dict[tuple[GraphMemory, str], asyncio.Task[None]] = {}
+        self._engines: set[Engine] = set()
+        self._sweep_tasks: dict[tuple[Engine, str], asyncio.Task[None]] = {}
         self._enqueue_tasks: dict[SessionKey, asyncio.Task[None] | None] = {}
-        self._queued_counts: Counter[MemoryUser] = Counter()
-        self._queued_links: defaultdict[MemoryUser, list[telemetry.Link]] = defaultdict(list)
-        self._timers: dict[MemoryUser, asyncio.TimerHandle] = {}
-        self._ingest_tasks: dict[MemoryUser, asyncio.Task[None]] = {}
+        self._queued_counts: Counter[UserContext] = Counter()
+        self._queued_links: defaultdict[UserContext, list[telemetry.Link]] = defaultdict(list)
+        self._timers: dict[UserContext, asyncio.TimerHandle] = {}
+        self._ingest_tasks: dict[UserContext, asyncio.Task[None]] = {}
 
     async def enqueue_session(self, key: SessionKey) -> None:
         """Queue a session's buffered turns and schedule their ingest; also ingest what earlier processes left."""
         if key in self._enqueue_tasks:
             return  # the running task looks for more before it ends
         self._enqueue_tasks[key] = asyncio.current_task()
-        self._memories.add(key.user.memory)
+        self._engines.add(key.user.engine)
         try:
             pause = RETRY_PAUSE
             while not await self._deliver_turns(key) and not self._is_closing:
@@ -250,7 +244,7 @@ class IngestWorker:
             del self._enqueue_tasks[key]
 
     async def _deliver_turns(self, key: SessionKey) -> bool:
-        problems = key.user.memory.problems
+        problems = key.user.engine.problems
         async with self._writer_slots, self._locks.hold_lock(key.user):  # keeps a user's turns in order
             while pending := self._turn_buffer.take_turns(key):
                 try:
@@ -273,8 +267,8 @@ class IngestWorker:
                     self._schedule_ingest(key.user, queued_count, pending.links)
         return True
 
-    def _schedule_ingest(self, user: MemoryUser, queued_count: int, links: Sequence[telemetry.Link]) -> None:
-        app = user.memory, user.app_name
+    def _schedule_ingest(self, user: UserContext, queued_count: int, links: Sequence[telemetry.Link]) -> None:
+        app = user.engine, user.scope.app_name
         if app not in self._sweep_tasks:
             self._sweep_tasks[app] = asyncio.create_task(self._sweep_app(*app))
         if queued_count:
@@ -288,7 +282,8 @@ class IngestWorker:
 
     async def flush_user(self, app_name: str, user_id: str) -> None:
         """Ingest this user's queued turns now instead of waiting for more."""
-        for user in [MemoryUser(memory, app_name, user_id) for memory in self._memories]:
+        users = {*self._queued_counts, *(key.user for key in self._enqueue_tasks)}
+        for user in [user for user in users if user.scope == Scope(app_name, user_id)]:
             async with self._locks.hold_lock(user):
                 self._start_ingest(user)
 
@@ -321,63 +316,63 @@ class IngestWorker:
             logger.error(
                 "The last turns of %d sessions could not be queued; their next runs will queue them.", len(keys)
             )
-        for memory in self._memories:
-            await memory.connection.close_loop_driver()
+        for engine in self._engines:
+            await engine.connection.close_loop_driver()
 
     async def _finish_queueing(self) -> None:
         """Wait for turns on their way into the graph, but not for a database that is known to be away."""
         self._is_closing = True
-        memories = {task: key.user.memory for key, task in self._enqueue_tasks.items() if task}
-        if tasks := [task for task, memory in memories.items() if not memory.problems.has_problem(WAITS_FOR_GRAPH)]:
-            seconds = max(memories[task].connection.settings.limits.database_timeout for task in tasks)
+        engines = {task: key.user.engine for key, task in self._enqueue_tasks.items() if task}
+        if tasks := [task for task, engine in engines.items() if not engine.problems.has_problem(WAITS_FOR_GRAPH)]:
+            seconds = max(engines[task].connection.settings.limits.database_timeout for task in tasks)
             await asyncio.wait(tasks, timeout=seconds)
 
-    def _start_ingest(self, user: MemoryUser) -> None:
+    def _start_ingest(self, user: UserContext) -> None:
         """Start an ingest unless one runs, which looks for more before it ends."""
         self._stop_timer(user)
         if self._queued_counts[user] and user not in self._ingest_tasks:
             self._ingest_tasks[user] = asyncio.create_task(self._ingest_queued(user))
 
-    async def _ingest_queued(self, user: MemoryUser) -> None:
-        memory = user.memory
+    async def _ingest_queued(self, user: UserContext) -> None:
+        engine, scope = user.engine, user.scope
         try:
             while self._queued_counts.pop(user, 0):
                 try:
                     async with self._ingest_slots:
                         with telemetry.trace_background("read_queued", self._queued_links.pop(user, ())):
-                            await memory.resume(app_name=user.app_name, user_id=user.user_id, max_attempts=MAX_ATTEMPTS)
-                    memory.problems.clear_problem(STAYS_PENDING)
+                            await resume_ingests(
+                                engine, app_name=scope.app_name, user_id=scope.user_id, max_attempts=MAX_ATTEMPTS
+                            )
+                    engine.problems.clear_problem(STAYS_PENDING)
                 except Exception as error:  # noqa: BLE001  it stays queued, and the graph keeps the reason
-                    memory.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
+                    engine.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
         finally:
             del self._ingest_tasks[user]
 
-    async def _sweep_app(self, memory: GraphMemory, app_name: str) -> None:
+    async def _sweep_app(self, engine: Engine, app_name: str) -> None:
         """Ingest what earlier processes left; repeat after each lease, since a dead process may have held claims."""
-        before, lease = self._start_time, memory.connection.settings.limits.lease
+        before, lease = self._start_time, engine.connection.settings.limits.lease
         while True:
             try:
                 async with self._ingest_slots:
                     with telemetry.trace_background("sweep_queued"):
-                        await memory.resume(app_name=app_name, before=before, max_attempts=MAX_ATTEMPTS)
-                        await ingest_queue.record_waiting_ingests(memory.connection, app_name)
+                        await resume_ingests(engine, app_name=app_name, before=before, max_attempts=MAX_ATTEMPTS)
+                        await ingest_queue.record_waiting_ingests(engine.connection, app_name)
             except Exception as error:  # noqa: BLE001  it stays queued, and the next sweep tries again
-                memory.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
+                engine.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
             await asyncio.sleep(lease)
             before = time.time() - lease
 
-    def _stop_timer(self, user: MemoryUser) -> None:
+    def _stop_timer(self, user: UserContext) -> None:
         if timer := self._timers.pop(user, None):
             timer.cancel()
 
 
 async def _write_turns(key: SessionKey, pending: PendingTurns) -> int:
     """Forget the rewound turns, ingested or not, enqueue the others and return how many of these were new."""
-    memory, app_name, user_id = key.user
     if pending.rewound_turns:
-        ids = [turn.make_memory_id(key.session_id) for turn in pending.rewound_turns]
-        await memory.forget(ids, app_name=app_name, user_id=user_id)
-    return await memory.enqueue(pending.turns, app_name=app_name, user_id=user_id, session_id=key.session_id)
+        await forget_memories(key.user, [turn.make_memory_id(key.session_id) for turn in pending.rewound_turns])
+    return await enqueue_turns(key.user, pending.turns, session_id=key.session_id)
 
 
 class MemoryQueue:

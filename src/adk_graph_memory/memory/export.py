@@ -20,6 +20,7 @@ from adk_graph_memory.graph import export_lines, listings, past_export, snapshot
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.vector_slots import SchemaState, VectorSlot
 from adk_graph_memory.memory import past
+from adk_graph_memory.memory.engine import Engine
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.portable import ExportHeader, ExportReport, PortableNode
 from adk_graph_memory.records.scopes import Scope, SharedMemory
@@ -34,52 +35,29 @@ CHANGED_USERS_KEPT = 100
 """Users whose names a report tells if somebody wrote to them meanwhile."""
 
 
-class Exporting:
-    """Writes exports; a base class of :class:`adk_graph_memory.GraphMemory`."""
-
-    connection: Connection
-
-    @telemetry.trace_operation("export_memory")
-    async def export(
-        self,
-        target: str | Path | TextIO,
-        *,
-        app_name: str | None = None,
-        user_id: str | None = None,
-        as_of: AsOf | None = None,
-    ) -> ExportReport:
-        """Write sessions, memory, and the artifacts in the graph into a file of JSON Lines.
-
-        This needs little RAM, whatever the size of the graph. ``adk-graph-memory import --from export`` reads the file.
-        Locks, leases and secrets are not exported, and neither is artifact content in a store.
-
-        Args:
-            target: a path, where the file appears once it is complete, or an open text file.
-            app_name: only this app.
-            user_id: only this user.
-            as_of: write the memory as it was on record then, re-derived from what had been read by then; this takes RAM
-                in proportion to one user's memory. Anything forgotten since stays forgotten. Sessions, events and
-                artifacts count by their own times. State that was written later is left out; an app's state always is.
-
-        Raises:
-            errors.InvalidArgument: ``as_of`` has a ``valid`` time, ``user_id`` looks like a shared memory but is not
-                one, or the file cannot be written.
-            errors.NotFound: there is no such app or user; no file is written.
-            errors.DatabaseError: the graph could not be read to the end.
-        """
-        if as_of is not None and as_of.valid is not None:
-            raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
-        SharedMemory.check_user_id(user_id)
-        owner = {"user": user_id, "app": app_name}
-        what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
-        if what and not await listings.is_known_owner(self.connection, app_name, user_id):
-            raise errors.NotFound(what=what, where="`adk-graph-memory users` and `adk-graph-memory apps`")
-        recorded_at = (as_of.recorded or datetime.now(UTC)) if as_of else None
-        export = _Export(self.connection, app_name, user_id, recorded_at)
-        if not isinstance(target, str | Path):
-            return await export.write_lines(target)
-        with write_private_file(Path(target)) as file:
-            return await export.write_lines(file)
+@telemetry.trace_operation("export_memory")
+async def export_memory(
+    engine: Engine,
+    target: str | Path | TextIO,
+    *,
+    app_name: str | None = None,
+    user_id: str | None = None,
+    as_of: AsOf | None = None,
+) -> ExportReport:
+    """Write what the graph holds into a file; :meth:`.GraphMemory.export` says what."""
+    if as_of is not None and as_of.valid is not None:
+        raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
+    SharedMemory.check_user_id(user_id)
+    owner = {"user": user_id, "app": app_name}
+    what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
+    if what and not await listings.is_known_owner(engine.connection, app_name, user_id):
+        raise errors.NotFound(what=what, where="`adk-graph-memory users` and `adk-graph-memory apps`")
+    recorded_at = (as_of.recorded or datetime.now(UTC)) if as_of else None
+    export = _Export(engine.connection, app_name, user_id, recorded_at)
+    if not isinstance(target, str | Path):
+        return await export.write_lines(target)
+    with write_private_file(Path(target)) as file:
+        return await export.write_lines(file)
 
 
 class _Export:

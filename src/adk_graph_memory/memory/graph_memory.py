@@ -1,68 +1,57 @@
-"""``GraphMemory``: remember, recall, forget, correct, list and export, for many users in one graph."""
+"""``GraphMemory``: the memory of many users in one graph, and the work of those who operate it."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from functools import cached_property
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO, Unpack
 
 from neo4j import AsyncDriver, Driver
+from pydantic import BaseModel
 
-from adk_graph_memory import errors
-from adk_graph_memory.consolidation.judge import Judge
-from adk_graph_memory.extraction.extractor import Extractor, choose_extractor
 from adk_graph_memory.extraction.vocabulary import Topic
-from adk_graph_memory.graph import ingest_queue
 from adk_graph_memory.graph.connection import Auth, Connection
-from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.speakers import SpeakerCache
-from adk_graph_memory.memory.export import Exporting
-from adk_graph_memory.memory.guard import Guard, GuardOption, choose_guard
-from adk_graph_memory.memory.histories import Histories, Undoing
-from adk_graph_memory.memory.ingestion import Ingestion
-from adk_graph_memory.memory.maintenance import Checkups, Pruning
-from adk_graph_memory.memory.owner import Proposals, Reviews
-from adk_graph_memory.memory.pages.document import Showing
-from adk_graph_memory.memory.recall import Recall, RecallOptions
-from adk_graph_memory.memory.redaction import RedactOption, Redactor
-from adk_graph_memory.memory.reextraction import Reextraction, Rereader
-from adk_graph_memory.memory.statements import SharedOption, Sharing, check_authors
-from adk_graph_memory.memory.vectors import GraphVectors
+from adk_graph_memory.graph.rereads import OutdatedSession
+from adk_graph_memory.memory import ingestion, listings, maintenance, reextraction
+from adk_graph_memory.memory.engine import Engine, SharedOption
+from adk_graph_memory.memory.export import export_memory
+from adk_graph_memory.memory.guard import GuardOption
+from adk_graph_memory.memory.profile.profiles import PROFILE_TOKENS
+from adk_graph_memory.memory.recall import RecallOptions, list_planned_statements
+from adk_graph_memory.memory.redaction import RedactOption
+from adk_graph_memory.memory.reextraction import ReextractReport
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.models import llm
 from adk_graph_memory.models.embedder import EmbedderChoice
 from adk_graph_memory.records.facts import AsOf
-from adk_graph_memory.records.results import Filters, IngestReport, Recollection
-from adk_graph_memory.records.scopes import Scope, SharedMemory
-from adk_graph_memory.records.turns import RULES, Turn, check_session_id
+from adk_graph_memory.records.portable import ExportReport
+from adk_graph_memory.records.reports import Finding
+from adk_graph_memory.records.results import (
+    AppSummary,
+    Checkup,
+    IngestReport,
+    Profile,
+    PruneKind,
+    PruneReport,
+    Receipt,
+    Recollection,
+    StoredFact,
+    UserSummary,
+)
+from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.retrieval.reranking import Reranker
-from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever
 from adk_graph_memory.retrieval.weights import Weights
-from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
-from adk_graph_memory.runtime.telemetry import ProblemLog
-
-logger = logging.getLogger(__name__)
-STAYS_STORED = "The words are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
-"""What an error of :meth:`GraphMemory.remember` says of words that could not be read."""
 
 
-class GraphMemory(
-    Checkups,
-    Exporting,
-    Histories,
-    Proposals,
-    Pruning,
-    Reextraction,
-    Reviews,
-    Sharing,
-    Showing,
-    Undoing,
-    Closeable,
-):
+class GraphMemory(Closeable):
     """The memory of many users in one graph.
+
+    :meth:`user` returns the memory of one of them.
 
     Args:
         uri: a Neo4j address, which may also contain settings (``settings.parse_address``). Defaults to NEO4J_URI, or
@@ -120,8 +109,7 @@ class GraphMemory(
         guard: GuardOption = None,
         shared: SharedOption | None = None,
     ) -> None:
-        self._model, self._redact, self._topics, self._guard, self._shared = model, redact, topics, guard, shared
-        self.connection = Connection(
+        connection = Connection(
             uri,
             auth=auth,
             database=database,
@@ -131,14 +119,34 @@ class GraphMemory(
             schema=schema,
             timezone=timezone,
         )
-        self.problems = ProblemLog(logger)
-        self.vectors = GraphVectors(self.connection, embedder, self.problems)
-        self.speakers = SpeakerCache(self.connection)
-        self._recall = Recall(
-            self.connection, self.vectors, self.speakers, self.problems, retrieval_query, weights, reranker
+        self.engine = Engine(
+            connection,
+            model=model,
+            embedder=embedder,
+            retrieval_query=retrieval_query,
+            redact=redact,
+            topics=topics,
+            weights=weights,
+            reranker=reranker,
+            guard=guard,
+            shared=shared,
         )
 
-    @telemetry.trace_operation("upsert_memory")
+    @property
+    def connection(self) -> Connection:
+        """The connection to the graph, for statements of your own."""
+        return self.engine.connection
+
+    def user(self, app_name: str, user_id: str) -> UserMemory:
+        """Return one user's memory, or that of a :class:`SharedMemory`; this asks nothing of the database.
+
+        Raises:
+            errors.InvalidArgument: an id is no text, too long, or looks like a shared memory but is not one.
+        """
+        return UserMemory(self.engine, Scope(app_name, user_id))
+
+    # -- what is done most, in one call: the methods of :class:`UserMemory` with the user beside their arguments ----
+
     async def remember(
         self,
         turns: Sequence[Turn],
@@ -150,57 +158,74 @@ class GraphMemory(
         allowed_topics: Sequence[str] = (),
         replace_metadata: bool = False,
     ) -> IngestReport:
-        """Extract entities and facts from the new turns and store them, each linked to its source words.
+        """Extract entities and facts from the new turns and store them, as :meth:`UserMemory.remember` does."""
+        return await self.user(app_name, user_id).remember(
+            turns,
+            session_id=session_id,
+            metadata=metadata,
+            allowed_topics=allowed_topics,
+            replace_metadata=replace_metadata,
+        )
 
-        Turns that were ingested before cost nothing and change nothing. A known id with a different text is an edit:
-        the turn is read again, and a fact that only the old text supported is deleted. If a step fails, the request
-        stays pending in the graph with its turns and the reason, and the next call with these turns retries it.
+    async def recall(
+        self, query: str, *, app_name: str, user_id: str, **options: Unpack[RecallOptions]
+    ) -> list[Recollection]:
+        """Return the memories that best fit the question, as :meth:`UserMemory.recall` does."""
+        return await self.user(app_name, user_id).recall(query, **options)
+
+    async def forget(
+        self, ids: str | Sequence[str], *, app_name: str, user_id: str, with_turns: bool = False
+    ) -> Receipt:
+        """Forget memories for good, as :meth:`UserMemory.forget` does."""
+        return await self.user(app_name, user_id).forget(ids, with_turns=with_turns)
+
+    def facts(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        about: str | None = None,
+        past: bool = False,
+        limit: int | None = None,
+        after: str | None = None,
+        as_of: AsOf | None = None,
+    ) -> AsyncIterator[StoredFact]:
+        """Yield the facts, newest first, as :meth:`UserMemory.facts` does."""
+        user = self.user(app_name, user_id)
+        return user.facts(about=about, past=past, limit=limit, after=after, as_of=as_of)
+
+    async def profile(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        schema: type[BaseModel] | None = None,
+        token_budget: int = PROFILE_TOKENS,
+    ) -> Profile:
+        """Return what is always worth knowing about the user, as :meth:`UserMemory.profile` does."""
+        return await self.user(app_name, user_id).profile(schema=schema, token_budget=token_budget)
+
+    # -- many users ---------------------------------------------------------------------------------------------
+
+    def users(self, *, app_name: str, limit: int | None = None, after: str | None = None) -> AsyncIterator[UserSummary]:
+        """Yield an app's users in the order of their ids, with counts of what is stored for each.
 
         Args:
-            turns: in the order they were said; a whole session or only its latest turns. Blank turns are left out.
-            app_name, user_id: whose memory it is.
-            session_id: the session the turns belong to.
-            metadata: stored with the turns and returned with them; merged into existing metadata.
-            allowed_topics: labels of the topics to extract in this request; all topics if empty.
-            replace_metadata: replace the turns' existing metadata instead of merging.
-
-        Raises:
-            errors.InvalidArgument: this session id is reserved, or turns for a shared memory do not name their author.
-            errors.ConfigurationError: there is no such topic; nothing is stored.
-            errors.RedactionFailed: the redaction failed; nothing is stored.
-            errors.ModelError: the model failed; the turns are stored and pending.
-            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
-            errors.DatabaseError: the graph could not be written.
+            app_name: the app.
+            limit: the maximum number of users.
+            after: the id of the user to continue after.
         """
-        check_session_id(session_id)
-        turns, redacted = await self._clean_turns(turns), await self.redactor.redact_metadata(metadata)
-        if not turns:
-            return IngestReport(extractor=self.extractor.version)
-        telemetry.annotate_memories(turns)
-        scope = Scope(app_name, user_id)
-        check_authors(scope, (turn.author for turn in turns))
-        delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
-        return await self._ingest_turns(scope, session_id, turns, delta, topics=allowed_topics)
+        return listings.iterate_users(self.connection, app_name, limit=limit, after=after)
 
-    @telemetry.trace_operation("queue_memory")
-    async def enqueue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
-        """Store the new turns for a later :meth:`resume`, in this process or another.
+    def apps(self, *, limit: int | None = None, after: str | None = None) -> AsyncIterator[AppSummary]:
+        """Yield the apps of this database in the order of their names, with counts of what is stored for each.
 
-        Returns:
-            The number of new turns.
-
-        Raises:
-            errors.RedactionFailed, errors.DatabaseError: nothing is stored.
+        Args:
+            limit: the maximum number of apps.
+            after: the name of the app to continue after.
         """
-        check_session_id(session_id)
-        turns = await self._clean_turns(turns)
-        telemetry.annotate_memories(turns)
-        connection, scope = self.connection, Scope(app_name, user_id)
-        check_authors(scope, (turn.author for turn in turns))
-        ingestion = self._make_ingestion(connection)
-        return await ingestion.enqueue_turns(scope, session_id, turns) if turns else 0
+        return listings.iterate_apps(self.connection, limit=limit, after=after)
 
-    @telemetry.trace_operation("upsert_memory")
     async def resume(
         self,
         *,
@@ -226,89 +251,152 @@ class GraphMemory(
             errors.DatabaseUnavailable: the requests not yet ingested stay pending.
             Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
-        SharedMemory.check_user_id(user_id)
-        ingests = await ingest_queue.fetch_pending_ingests(
-            self.connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
+        return await ingestion.resume_ingests(
+            self.engine,
+            app_name=app_name,
+            user_id=user_id,
+            before=before,
+            max_attempts=max_attempts,
+            queued_for=queued_for,
         )
-        if queued_for is not None:
-            ingests = [ingest for ingest in ingests if ingest.model == queued_for]
-        return await self._make_ingestion(self.connection, queued_for).resume_pending(ingests)
 
-    @telemetry.trace_operation("search_memory")
-    async def recall(
+    def outdated_sessions(
         self,
-        query: str,
         *,
-        app_name: str,
-        user_id: str,
-        limit: int | None = None,
-        token_budget: int | None = None,
-        min_score: float | None = None,
-        now: datetime | None = None,
-        filters: Filters | None = None,
-        explain: bool = False,
-        first_wait: float | None = None,
-        embed_timeout: float | None = None,
-        as_of: AsOf | None = None,
-        shared: Sequence[SharedMemory] | None = None,
-    ) -> list[Recollection]:
-        """Return the user's memories that best fit the question, best first.
-
-        A search takes one embedding and two statements, and no model call. Each shared memory takes two more
-        statements, run in parallel, and another embedding if the question names somebody who speaks there. The first
-        search of a process, and the first after a write, runs one more statement to learn who speaks.
+        app_name: str | None = None,
+        user_id: str | None = None,
+        since: float | None = None,
+        force: bool = False,
+    ) -> AsyncIterator[OutdatedSession]:
+        """List the sessions that an extractor other than this memory's has read, user by user, oldest first.
 
         Args:
-            query: a question or any words; query syntax in it has no effect.
-            app_name, user_id: whose memory it is.
-            limit: the maximum number of memories; defaults to the setting ``memory_max_results``.
-            token_budget: the maximum number of tokens of text; defaults to the setting of that name.
-            min_score: the lowest score (0 to 1) of a memory; defaults to the setting of that name.
-            now: search as of this moment: anything said later is left out.
-            filters: which memories to search.
-            explain: fill each memory's ``shares`` with what each signal added to its score.
-            first_wait: for an agent, whose reply must not fail for lack of vectors: seconds the first search waits for
-                the embedder before it uses full text alone (``degraded``). Any search whose embedder cannot be used
-                does the same; this is logged once.
-            embed_timeout: seconds this search waits for the question's vector, loading included; after that, likewise.
-            as_of: return what was true then, according to what was on record then, in the wording of that time. The
-                facts are re-derived for this.
-            shared: the shared memories to search in addition to the user's own; defaults to those that this memory was
-                created with. Pass none that the user may not see.
+            app_name: of this app only.
+            user_id: of this user only.
+            since: only turns said since this time, in epoch seconds.
+            force: all sessions, whatever has read them.
 
         Raises:
-            errors.InvalidArgument: the query is not a string, or an option is out of range.
-            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's, and there is no
-                ``first_wait``.
+            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none; or ``since`` is no number.
             errors.DatabaseError: the graph could not be read.
         """
-        if not isinstance(query, str):
-            raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
-        await self.connection.prepare()
-        scopes = await self._list_scopes(app_name, user_id, shared)
-        options = RecallOptions(
-            limit,
-            token_budget,
-            min_score,
-            now,
-            filters,
-            explain,
-            first_wait=first_wait,
-            embed_timeout=embed_timeout,
-            as_of=as_of,
+        return reextraction.iterate_outdated_sessions(
+            self.engine, app_name=app_name, user_id=user_id, since=since, force=force
         )
-        query = await self.redactor.redact_text(query)
-        telemetry.annotate_query(query)
-        memories = await self._recall.recall_memories(scopes, query, options)
-        telemetry.annotate_memories(memories)
-        return memories
 
-    async def make_retriever(self, *, app_name: str, user_id: str) -> GraphMemoryRetriever:
-        """Make a neo4j-graphrag retriever over this user's memory; once prepared, this only looks up who speaks."""
-        if self.vectors.slot_tracker.slot is None:
-            await self.vectors.embed_question("ready?")
-        scope, redact = Scope(app_name, user_id), self.redactor.redact_function
-        return await self._recall.make_retriever(scope, self.vectors.slot_tracker.slot, redact=redact)
+    async def reextract(
+        self, session: OutdatedSession, *, since: float | None = None, force: bool = False, preview: bool = False
+    ) -> ReextractReport:
+        """Read a session again with this memory's model; the new reading replaces the old one.
+
+        Facts that only the old reading supported are deleted; others lose its support. Meanwhile, a search sees each
+        window either as it was read before or as it is read now. ``undo`` with the report's id restores the old
+        reading.
+
+        Args:
+            session: one from :meth:`outdated_sessions`.
+            since, force: as for :meth:`outdated_sessions`.
+            preview: read, but write nothing.
+
+        Raises:
+            errors.InvalidArgument: the session is not from :meth:`outdated_sessions`, or ``since`` is not a number.
+            errors.ModelError: the model failed; windows that it has read are kept, the others are as they were.
+            errors.WriteConflict: others kept writing to the user; likewise.
+            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; nothing is changed.
+            errors.DatabaseError: the graph could not be written.
+        """
+        return await reextraction.reread_session(self.engine, session, since=since, force=force, preview=preview)
+
+    def check_memories(
+        self, *, app_name: str | None = None, user_id: str | None = None, mend: bool = False
+    ) -> AsyncIterator[Checkup]:
+        """Check one user after another.
+
+        Derives each user's facts, names, endings and revisions again from the readings, and compares them with the
+        graph. Also checks every invariant of the user's nodes. A user who cannot be checked does not hold up the
+        others.
+
+        Args:
+            app_name: of this app only.
+            user_id: of this user only.
+            mend: also write the differences, mend whatever can be mended, and embed texts that lack a vector.
+
+        Raises:
+            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
+        """
+        return maintenance.iterate_checkups(self.engine, app_name=app_name, user_id=user_id, mend=mend)
+
+    async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
+        """Check what belongs to no user: the indexes and constraints of our labels, and nodes of unknown users.
+
+        Args:
+            mend: also create whatever is missing, unless the settings forbid schema changes.
+            owners: also look for nodes of unknown users, which reads the whole graph.
+        """
+        return await maintenance.check_store(self.connection, mend=mend, owners=owners)
+
+    async def prune(
+        self,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        older_than: float | str | timedelta | None = None,
+        only: Sequence[PruneKind] = (),
+        dry_run: bool = False,
+    ) -> PruneReport:
+        """Delete expired data for good; nobody sees it any more, but it still takes up space.
+
+        This runs in short transactions with pauses between them, so that agents can go on. It can be interrupted at any
+        time and run again. Memories are forgotten as :meth:`UserMemory.forget` does it.
+
+        Args:
+            app_name: of this app only.
+            user_id: of this user only.
+            older_than: also anything older, whatever its own expiry: seconds, a timedelta, or a text such as ``90d``.
+            only: only these kinds; all kinds if empty.
+            dry_run: only count.
+
+        Returns:
+            How much of each kind was deleted, or would be.
+
+        Raises:
+            errors.InvalidArgument: there is no such kind, ``older_than`` is not a length of time, or ``user_id`` looks
+                like a shared memory but is not one.
+        """
+        return await maintenance.prune(
+            self.engine, app_name=app_name, user_id=user_id, older_than=older_than, only=only, dry_run=dry_run
+        )
+
+    async def export(
+        self,
+        target: str | Path | TextIO,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        as_of: AsOf | None = None,
+    ) -> ExportReport:
+        """Write sessions, memory, and the artifacts in the graph into a file of JSON Lines.
+
+        This needs little RAM, whatever the size of the graph. ``adk-graph-memory import --from export`` reads the file.
+        Locks, leases and secrets are not exported, and neither is artifact content in a store.
+
+        Args:
+            target: a path, where the file appears once it is complete, or an open text file.
+            app_name: only this app.
+            user_id: only this user.
+            as_of: write the memory as it was on record then, re-derived from what had been read by then; this takes RAM
+                in proportion to one user's memory. Anything forgotten since stays forgotten. Sessions, events and
+                artifacts count by their own times. State that was written later is left out; an app's state always is.
+
+        Raises:
+            errors.InvalidArgument: ``as_of`` has a ``valid`` time, ``user_id`` looks like a shared memory but is not
+                one, or the file cannot be written.
+            errors.NotFound: there is no such app or user; no file is written.
+            errors.DatabaseError: the graph could not be read to the end.
+        """
+        return await export_memory(self.engine, target, app_name=app_name, user_id=user_id, as_of=as_of)
+
+    # -- this process -------------------------------------------------------------------------------------------
 
     async def prepare(self) -> None:
         """Check everything that a conversation needs, so that the first one meets no error and no delay.
@@ -322,91 +410,22 @@ class GraphMemory(
             errors.DatabaseError, errors.SchemaError: the graph cannot be used.
             errors.EmbeddingError, errors.EmbedderMismatch: the embedder cannot be used, or not with this graph.
         """
-        _ = self.redactor, self.guard, self.extractor
-        if self._language_model:
-            await llm.check_model(self._language_model)
-        self.vectors.start_loading()
+        engine = self.engine
+        _ = engine.redactor, engine.guard, engine.extractor
+        if engine.language_model:
+            await llm.check_model(engine.language_model)
+        engine.vectors.start_loading()
         with self.connection.planner.paused():  # the server drops its plans when the vectors' indexes are made
             await self.connection.prepare()
-            await self.vectors.prepare_embedder()
+            await engine.vectors.prepare_embedder()
         self.plan_ahead()
         await self.connection.planner.wait_until_planned()
 
     def plan_ahead(self) -> None:
         """From the first statement on, have the server plan the statements of a conversation in the background."""
-        self.connection.planner.list_statements = self._recall.list_planned_statements
+        self.connection.planner.list_statements = partial(list_planned_statements, self.engine)
 
     async def close(self) -> None:
         """Close the connections opened in the running event loop; may be called again."""
-        self.vectors.report_loading_failure()
+        self.engine.vectors.report_loading_failure()
         await self.connection.close()
-
-    async def _clean_turns(self, turns: Sequence[Turn]) -> list[Turn]:
-        """The turns that say something, redacted."""
-        return [turn for turn in await self.redactor.redact_turns(turns) if turn.text.strip()]
-
-    async def _ingest_turns(
-        self,
-        scope: Scope,
-        session_id: str,
-        turns: Sequence[Turn],
-        metadata: JsonMapDelta | None = None,
-        *,
-        topics: Sequence[str] = (),
-        extractor: Extractor | None = None,
-        guard: Guard | None = None,
-    ) -> IngestReport:
-        """Ingest turns, with another extractor or guard than this memory's if one is given."""
-        ingestion = self._make_ingestion(self.connection, extractor=extractor, guard=guard)
-        try:
-            return await ingestion.ingest_turns(scope, session_id, turns, metadata or JsonMapDelta(), topics)
-        except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
-            raise error.add_sentence(STAYS_STORED) from error.__cause__
-
-    def _make_ingestion(
-        self,
-        connection: Connection,
-        model_name: str | None = None,
-        *,
-        extractor: Extractor | None = None,
-        guard: Guard | None = None,
-    ) -> Ingestion:
-        """Make an ingestion with this memory's model, or that of another name, or with another extractor or guard."""
-        if model_name in (None, self._language_model.model if self._language_model else RULES):
-            readers = extractor or self.extractor, self.judge
-        else:
-            model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
-            readers = self._make_readers(model)
-        return Ingestion(connection, self.vectors, *readers, self.problems, guard or self.guard)
-
-    def _make_rereader(self) -> Rereader:
-        return Rereader(self.connection, self.vectors, self.extractor, self.judge, self.problems, self.guard)
-
-    @cached_property
-    def extractor(self) -> Extractor:
-        """Extracts entities and facts from turns."""
-        return self._make_readers(self._language_model)[0]
-
-    @cached_property
-    def judge(self) -> Judge | None:
-        """Decides how new and stored facts relate where rules cannot; None without a model."""
-        return self._make_readers(self._language_model)[1]
-
-    def _make_readers(self, model: llm.BaseLlm | None) -> tuple[Extractor, Judge | None]:
-        extractor = choose_extractor(model, self._topics, self.connection.settings)
-        return extractor, Judge(model, self.connection.settings.limits) if model else None
-
-    @cached_property
-    def _language_model(self) -> llm.BaseLlm | None:
-        model = self._model or self.connection.settings.model or RULES
-        return None if model == RULES else llm.resolve_model(model)
-
-    @cached_property
-    def redactor(self) -> Redactor:
-        """Redacts every text before anything else sees it."""
-        return Redactor(self._redact or self.connection.settings.redact)
-
-    @cached_property
-    def guard(self) -> Guard | None:
-        """Decides before a fact is written whether to keep it; None without a guard."""
-        return choose_guard(self._guard or self.connection.settings.guard)

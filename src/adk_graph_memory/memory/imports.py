@@ -19,9 +19,9 @@ from adk_graph_memory.graph import export_lines, schema, transfer, vector_slots
 from adk_graph_memory.graph.blobs import list_trusted_stores
 from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.graph.transfer import VectorTarget
-from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.memory.maintenance import embed_missing_nodes
-from adk_graph_memory.memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.memory.vectors import NOT_EMBEDDED
 from adk_graph_memory.records.portable import ExportHeader, NodePlace, PortableEdge, PortableNode
 from adk_graph_memory.records.reports import LOOSE, ImportReceipt, SkippedRow, Tally
@@ -240,8 +240,7 @@ class SectionWriter:
     ``checks_tombstones`` says that something of the user was forgotten here: it stays forgotten.
     """
 
-    memory: GraphMemory
-    scope: Scope
+    user: UserContext
     tally: Tally
     target: VectorTarget
     checks_tombstones: bool
@@ -279,7 +278,7 @@ class SectionWriter:
         store = row.node.properties.get("store")
         if row.node.place.label != "ArtifactVersion" or store is None:
             return ""
-        settings = self.memory.connection.settings
+        settings = self.user.connection.settings
         trusted_stores = list_trusted_stores(settings.artifact_store, settings.former_artifact_stores)
         if any(trusted.contains(store) for trusted in trusted_stores):
             return ""
@@ -314,7 +313,7 @@ class SectionWriter:
 
     async def _write_nodes(self, rows: Sequence[ExportedNode]) -> None:
         counts = await transfer.import_nodes(
-            self.memory.connection.user(self.scope),
+            self.user.graph,
             list({row.node.place: row.node for row in rows}.values()),
             self.target,
             checks_tombstones=self.checks_tombstones,
@@ -326,7 +325,7 @@ class SectionWriter:
 
     async def _write_edges(self, rows: Sequence[ExportedEdge]) -> None:
         edges = [(row.node, row.edge) for row in rows]
-        new, loose = await transfer.import_edges(self.memory.connection.user(self.scope), edges)
+        new, loose = await transfer.import_edges(self.user.graph, edges)
         self.tally.count("relationships", number=len(rows))
         self.tally.count("relationships", "new", new)
         self.tally.count("relationships", "known", len(rows) - len(loose) - new)
@@ -338,9 +337,7 @@ class SectionWriter:
         """Forget once more what was forgotten here, with all that was derived from it."""
         if not self.refused_turns and not self.refused_readings:
             return
-        receipt = await Rewriter(self.memory.connection.user(self.scope), self.memory.vectors).erase_memories(
-            self._select
-        )
+        receipt = await self.user.rewriter.erase_memories(self._select)
         self.tally.count("turns", "refused", receipt.events)
 
     def _select(self, snapshot: MemorySnapshot) -> Erasure:
@@ -392,19 +389,19 @@ class ExportImporter:
     """Imports one export once.
 
     Args:
-        memory: the graph to write to; None only reads the file.
+        engine: the memory to write to; None only reads the file.
         app_name, user_id: the names under which a file of one app, or of one user, is imported.
         on_progress: called now and then with what was read so far, in words.
     """
 
     def __init__(
         self,
-        memory: GraphMemory | None,
+        engine: Engine | None,
         app_name: str | None,
         user_id: str | None,
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
-        self._memory, self._app_name, self._user_id = memory, app_name, user_id
+        self._engine, self._app_name, self._user_id = engine, app_name, user_id
         self._on_progress = on_progress or (lambda text: None)
         self.tally, self._target = Tally(), VectorTarget()
 
@@ -418,8 +415,8 @@ class ExportImporter:
         """
         header = await source.check()
         self._check_names(header)
-        if self._memory is not None:
-            self._target = await choose_vector_target(self._memory, header)
+        if self._engine is not None:
+            self._target = await choose_vector_target(self._engine, header)
         for entry in source.iterate_sections():
             if isinstance(entry, SkippedRow):
                 self.tally.skip_row(entry)
@@ -427,7 +424,7 @@ class ExportImporter:
                 await self._import_app(entry)
             else:
                 await self._import_user(entry, header)
-        return self.tally.make_receipt("export", is_dry_run=self._memory is None)
+        return self.tally.make_receipt("export", is_dry_run=self._engine is None)
 
     def _check_names(self, header: ExportHeader) -> None:
         has_one_app = header.app_name is not None
@@ -440,10 +437,10 @@ class ExportImporter:
 
     async def _import_app(self, app: ExportedApp) -> None:
         self.tally.count("apps")
-        if self._memory is not None:
+        if self._engine is not None:
             properties = {**app.properties, "app_name": self._app_name or app.properties["app_name"]}
             try:
-                is_new = await transfer.import_app(self._memory.connection, properties)
+                is_new = await transfer.import_app(self._engine.connection, properties)
             except REFUSALS as error:
                 self.tally.skip(app.place, REFUSED, error.reason)
             else:
@@ -452,7 +449,7 @@ class ExportImporter:
     async def _import_user(self, section: UserSection, header: ExportHeader) -> None:
         properties, count = section.node.properties, self.tally.count
         count("users")
-        if self._memory is None:
+        if self._engine is None:
             self._count_section(section)
             return
         owner = self._app_name or properties["app_name"], self._user_id or properties["user_id"]
@@ -460,10 +457,9 @@ class ExportImporter:
         if scope.is_shared and not Scope.from_graph(*owner[:1], properties["user_id"]).is_shared:
             reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
             raise errors.InvalidArgument(reason=reason)
+        user = UserContext(self._engine, scope)
         try:
-            outcome, has_tombstones = await transfer.begin_user(
-                self._memory.connection.user(scope), header.id, properties
-            )
+            outcome, has_tombstones = await transfer.begin_user(user.graph, header.id, properties)
         except REFUSALS as error:
             self.tally.skip(section.place, REFUSED, error.reason)
             return
@@ -476,15 +472,15 @@ class ExportImporter:
             return
         count("users", "new" if outcome == "new" else "continued")
         count("nodes", "new" if outcome == "new" else "known")
-        writer = SectionWriter(self._memory, scope, self.tally, self._target, checks_tombstones=has_tombstones)
+        writer = SectionWriter(user, self.tally, self._target, checks_tombstones=has_tombstones)
         if await writer.write_section(section, self._on_progress):
             if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
-                await embed_missing_nodes(self._memory.connection.user(scope), self._memory.vectors)
-            await transfer.finish_user(self._memory.connection.user(scope), header.id)
+                await embed_missing_nodes(user)
+            await transfer.finish_user(user.graph, header.id)
 
     def _count_section(self, section: UserSection) -> None:
         """Count what is in a user's lines, and write nothing."""
-        how = "read" if self._memory is None else "known"
+        how = "read" if self._engine is None else "known"
         edges = len(section.node.edges)
         nodes = 1
         for row in section.iterate_nodes():
@@ -498,14 +494,14 @@ class ExportImporter:
         self._on_progress(self.tally.describe_progress())
 
 
-async def choose_vector_target(memory: GraphMemory, header: ExportHeader) -> VectorTarget:
+async def choose_vector_target(engine: Engine, header: ExportHeader) -> VectorTarget:
     """Choose where the vectors of an export go: into the live slot if it is the same embedder's.
 
     If no slot is live yet, and the memory has that embedder, one is opened. Else the vectors are dropped, and so they
     are while the embedder cannot be loaded: the next ingest makes them, or ``reembed``.
     """
-    embedder = memory.vectors.embedder
-    live = (await vector_slots.fetch_schema_state(memory.connection)).live_slot
+    embedder = engine.vectors.embedder
+    live = (await vector_slots.fetch_schema_state(engine.connection)).live_slot
     if header.embedder is None or header.dimensions is None:
         return VectorTarget(live)
     if live is None and embedder is not None and embedder.name == header.embedder:
@@ -513,11 +509,11 @@ async def choose_vector_target(memory: GraphMemory, header: ExportHeader) -> Vec
         try:
             vector = (await embedder.aembed_question("dimensions")).vector
         except (errors.EmbeddingError, errors.ConfigurationError) as error:
-            memory.problems.report_problem(NOT_EMBEDDED, error)
+            engine.problems.report_problem(NOT_EMBEDDED, error)
             return VectorTarget(marks_missing=True)
         if len(vector) != header.dimensions:
             return VectorTarget(marks_missing=True)
-        live = await vector_slots.open_slot(memory.connection, "a", header.embedder, header.dimensions)
+        live = await vector_slots.open_slot(engine.connection, "a", header.embedder, header.dimensions)
     if live and (live.embedder, live.dimensions) == (header.embedder, header.dimensions):
         return VectorTarget(live)
     return VectorTarget(marks_missing=embedder is not None)

@@ -7,10 +7,10 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
@@ -21,22 +21,20 @@ from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.extraction.extractor import Extractor, keep_statements
 from adk_graph_memory.graph import ingest_queue, writing
 from adk_graph_memory.graph.candidates import fetch_candidates
-from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.text import format_count
+from adk_graph_memory.memory.engine import Engine, Readers, UserContext
 from adk_graph_memory.memory.guard import Guard, Screening
-from adk_graph_memory.memory.rewriting import Erasure, Rewriter
-from adk_graph_memory.memory.vectors import GraphVectors
+from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.extractions import Extraction, Usage
 from adk_graph_memory.records.facts import Candidates, WritePlan
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope
-from adk_graph_memory.records.turns import Passage, Turn
+from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.turns import Passage, Turn, check_session_id
 from adk_graph_memory.runtime import telemetry
-from adk_graph_memory.runtime.telemetry import ProblemLog
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +42,8 @@ QUEUED_REASON = "waits for its turn"
 """The reason stored with a pending request that has not been tried yet."""
 RELEASE_SECONDS = 1.0
 """Time to release a lease after the database was away."""
+STAYS_STORED = "The words are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
+"""What an error says of words that could not be read."""
 STAYS_PENDING = "What was said is not remembered yet; it stays queued in the graph"
 """How the log names what a failing ingest prevents."""
 MAX_LEASED_TURNS = 10_000
@@ -91,33 +91,21 @@ class WindowPlan(NamedTuple):
 
 
 class Ingestion:
-    """Turns the words of a session into entities and facts.
+    """Turns the words of a user's session into entities and facts.
 
     Args:
-        connection: a connection.
-        vectors: the embedder and its vector slot.
-        extractor: extracts entities and facts from turns.
-        judge: decides where rules cannot; without a judge such facts stay side by side.
-        problems: logs why requests stay pending.
+        user: whose words these are.
+        readers: what extracts entities and facts from turns, and what decides where rules cannot.
         guard: is asked before a fact is written.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        vectors: GraphVectors,
-        extractor: Extractor,
-        judge: Judge | None,
-        problems: ProblemLog,
-        guard: Guard | None = None,
-    ) -> None:
+    def __init__(self, user: UserContext, readers: Readers, guard: Guard | None) -> None:
+        self._user, self._graph, self._vectors = user, user.graph, user.engine.vectors
+        self._extractor, self._judge = readers
         self._guard = guard
-        self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
-        self._problems = problems
 
     async def ingest_turns(
         self,
-        scope: Scope,
         session_id: str,
         turns: Sequence[Turn],
         metadata: JsonMapDelta,
@@ -131,26 +119,25 @@ class Ingestion:
         extractor, lease_id = self._extractor.restrict_topics(topics), uuid.uuid4().hex
         start_time = time.monotonic() - wait_seconds
         try:
-            leases = await self._lease_windows(scope, session_id, turns, metadata, extractor.topics, lease_id)
+            leases = await self._lease_windows(session_id, turns, metadata, extractor.topics, lease_id)
             report = IngestReport(busy=leases.busy, extractor=self._extractor.version)
             if not leases.windows:
                 return report
             await self._vectors.check_embedder()  # before paying a model for facts that could not be written
-            return report + await self._ingest_windows(scope, leases, extractor, start_time)
+            return report + await self._ingest_windows(leases, extractor, start_time)
         except BaseException as error:
-            await self._release_lease(scope, lease_id, error)
+            await self._release_lease(lease_id, error)
             raise
 
-    async def enqueue_turns(self, scope: Scope, session_id: str, turns: Sequence[Turn]) -> int:
+    async def enqueue_turns(self, session_id: str, turns: Sequence[Turn]) -> int:
         """Store the new turns as pending, for a later resume; return how many there are."""
         leases = await self._lease_windows(
-            scope, session_id, turns, JsonMapDelta(), self._extractor.topics, uuid.uuid4().hex, QUEUED_REASON
+            session_id, turns, JsonMapDelta(), self._extractor.topics, uuid.uuid4().hex, QUEUED_REASON
         )
         return sum(len(window.turns) for window in leases.windows)
 
     async def _lease_windows(
         self,
-        scope: Scope,
         session_id: str,
         turns: Sequence[Turn],
         metadata: JsonMapDelta,
@@ -161,13 +148,13 @@ class Ingestion:
         turns, leases = list({turn.id: turn for turn in turns}.values()), LeasedWindows()
         for start in range(0, len(turns), MAX_LEASED_TURNS):
             leases += await ingest_queue.lease_turns(
-                self._connection.user(scope),
+                self._graph,
                 session_id,
                 turns[start : start + MAX_LEASED_TURNS],
                 split=self._extractor.split_turns,
                 lease=lease_id,
                 now=time.time(),
-                lease_seconds=self._connection.settings.limits.lease,
+                lease_seconds=self._graph.connection.settings.limits.lease,
                 metadata=metadata,
                 topics=topics,
                 model=self._extractor.model_name,
@@ -175,52 +162,30 @@ class Ingestion:
             )
         return leases
 
-    async def resume_pending(self, ingests: Sequence[PendingIngest]) -> list[IngestReport]:
-        """Ingest pending requests, those of one session together.
-
-        A request that fails does not stop the others. The first such error is raised at the end, the others are logged.
-        """
-        telemetry.annotate_memories([turn for ingest in ingests for turn in ingest.turns])
-        reports, first_error = list[IngestReport](), None
-        for ingest in _group_by_session(ingests):
-            request = ingest.scope, ingest.session_id, ingest.turns, JsonMapDelta(), ingest.topics
-            try:
-                reports.append(await self.ingest_turns(*request, ingest.wait_seconds))
-            except errors.DatabaseUnavailable:
-                raise
-            except Exception as error:  # noqa: BLE001  the others go on, and it is raised at the end
-                if first_error is not None:
-                    self._problems.report_problem(STAYS_PENDING, error, logging.ERROR)
-                first_error = first_error or error
-        if first_error:
-            raise first_error
-        return reports
-
-    async def _ingest_windows(
-        self, scope: Scope, leases: LeasedWindows, extractor: Extractor, start_time: float
-    ) -> IngestReport:
+    async def _ingest_windows(self, leases: LeasedWindows, extractor: Extractor, start_time: float) -> IngestReport:
         """Extract the windows concurrently; write them one by one, in the order they were said.
 
         Each window is written on its own: when the model fails at one, the others are kept, and the error is raised at
         the end.
         """
         model_slots = asyncio.Semaphore(
-            self._connection.settings.limits.model_concurrency
+            self._graph.connection.settings.limits.model_concurrency
         )  # so that no session takes all
         tasks = [
-            asyncio.create_task(_extract_window(scope, extractor, window, model_slots)) for window in leases.windows
+            asyncio.create_task(_extract_window(self._user.scope, extractor, window, model_slots))
+            for window in leases.windows
         ]
         report, first_error = IngestReport(extractor=self._extractor.version), None
         try:
             for window, task in zip(leases.windows, tasks, strict=True):
                 try:
-                    window_report = await self._write_window(scope, window, *await task)
+                    window_report = await self._write_window(window, *await task)
                     if not window_report.busy:
                         telemetry.record_ingest(window_report.facts, time.monotonic() - start_time)
                     report += window_report
                 except errors.ModelError as error:
                     first_error = first_error or error
-                    await self._release_lease(scope, window.lease_id, error, window.ingest_id)
+                    await self._release_lease(window.lease_id, error, window.ingest_id)
         finally:
             for task in tasks:
                 task.cancel()
@@ -229,7 +194,7 @@ class Ingestion:
             raise first_error
         return report
 
-    async def _write_window(self, scope: Scope, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
+    async def _write_window(self, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
         clock.lap("wait")
         await self._vectors.slot_tracker.follow_switch(window.live_slot_name)
         new_passages = set(self._iterate_passages(window, result))
@@ -244,26 +209,24 @@ class Ingestion:
             unembedded=len(passages) - len(batch.embeddings) if batch.has_embedder else 0,
             extractor=self._extractor.version,
         )
-        await self._forget_on_request(scope, window, result)
-        async with self._connection.locks.hold_lock(("write", scope.key)):
-            return await self._consolidate_window(scope, window, result, batch, report, clock)
+        await self._forget_on_request(window, result)
+        async with self._graph.connection.locks.hold_lock(("write", self._user.scope.key)):
+            return await self._consolidate_window(window, result, batch, report, clock)
 
     def _iterate_passages(self, window: Lease, result: Extraction) -> Iterator[Passage]:
         """Iterate over the passages that need a vector: the turns, and what was extracted from them."""
         yield from window.make_passages(result.forget_turn_ids).values()
         yield from iterate_extracted_passages(result)
 
-    async def _forget_on_request(self, scope: Scope, window: Lease, result: Extraction) -> None:
+    async def _forget_on_request(self, window: Lease, result: Extraction) -> None:
         """Forget the turns that their author asked to forget: of this window, or the turns before it."""
         turns = (*window.context, *window.turns)
         ids = [turn.make_memory_id(window.session_id) for turn in turns if turn.id in result.forget_turn_ids]
         if ids:
-            rewriter = Rewriter(self._connection.user(scope), self._vectors)
-            await rewriter.erase_memories(lambda snapshot: Erasure.select_ids(snapshot, ids))
+            await self._user.rewriter.erase_memories(lambda snapshot: Erasure.select_ids(snapshot, ids))
 
     async def _consolidate_window(
         self,
-        scope: Scope,
         window: Lease,
         result: Extraction,
         batch: EmbeddingBatch,
@@ -272,12 +235,12 @@ class Ingestion:
     ) -> IngestReport:
         """Fetch candidates, decide and write; start over if another process wrote to this user meanwhile."""
         turns, judgement = (*window.context, *window.turns), _Judgement()
-        screening = Screening(self._guard, result, turns, scope, window.known_entities)
+        screening = Screening(self._guard, result, turns, self._user.scope, window.known_entities)
         await screening.check_facts()
         for _ in range(MAX_WRITE_ATTEMPTS):
             predicates = self._extractor.functional_predicates
             compare = partial(compare_extraction, screening.kept, functional_predicates=predicates)
-            candidates, writes = await self._fetch_candidates(scope, window, screening.kept, batch)
+            candidates, writes = await self._fetch_candidates(window, screening.kept, batch)
             draft = await asyncio.to_thread(compare, candidates)
             clock.lap("compare")
             decisions = JudgeDecisions()
@@ -293,7 +256,7 @@ class Ingestion:
                 continue
             total = _add_plan_counts(report, plan, judgement.usage, clock)
             reading = await asyncio.to_thread(self._record_reading, window, screening, draft, decisions, report)
-            outcome = await self._store_plan(scope, window, WindowPlan(plan, reading, total, writes), batch)
+            outcome = await self._store_plan(window, WindowPlan(plan, reading, total, writes), batch)
             clock.lap("write")
             if outcome == "written":
                 _log_unread_turns(window, result)
@@ -302,22 +265,20 @@ class Ingestion:
                 return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
 
-    async def _store_plan(
-        self, scope: Scope, window: Lease, planned: WindowPlan, batch: EmbeddingBatch
-    ) -> writing.WriteOutcome:
+    async def _store_plan(self, window: Lease, planned: WindowPlan, batch: EmbeddingBatch) -> writing.WriteOutcome:
         """Write the plan, unless somebody wrote to the user or took over the window meanwhile."""
         plan, reading, report, writes = planned
-        outcome = await writing.apply_plan(self._connection.user(scope), window, plan, batch, report, reading, writes)
+        outcome = await writing.apply_plan(self._graph, window, plan, batch, report, reading, writes)
         if window.edited_turn_ids and outcome == "written":  # what rested on the former words alone goes
-            await Rewriter(self._connection.user(scope), self._vectors).restore_derivation()
+            await self._user.rewriter.restore_derivation()
         return outcome
 
     async def _fetch_candidates(
-        self, scope: Scope, window: Lease, result: Extraction, batch: EmbeddingBatch
+        self, window: Lease, result: Extraction, batch: EmbeddingBatch
     ) -> tuple[Candidates, int]:
         lookup = GraphLookup(result, self._extractor.functional_predicates)
         is_judged = self._judge is not None
-        return await fetch_candidates(self._connection.user(scope), window, lookup, batch, is_judged=is_judged)
+        return await fetch_candidates(self._graph, window, lookup, batch, is_judged=is_judged)
 
     def _record_reading(
         self,
@@ -339,14 +300,12 @@ class Ingestion:
             withheld=screening.withheld,
         )
 
-    async def _release_lease(
-        self, scope: Scope, lease_id: str, error: BaseException, ingest_id: str | None = None
-    ) -> None:
+    async def _release_lease(self, lease_id: str, error: BaseException, ingest_id: str | None = None) -> None:
         """Make the windows pending again, with the reason; do not wait long for a database that is away."""
         reason = f"{type(error).__name__}: {error}"
         try:
             async with asyncio.timeout(RELEASE_SECONDS if isinstance(error, errors.DatabaseUnavailable) else None):
-                await ingest_queue.release_lease(self._connection.user(scope), lease_id, reason, ingest_id)
+                await ingest_queue.release_lease(self._graph, lease_id, reason, ingest_id)
         except (errors.GraphMemoryError, TimeoutError) as failure:
             logger.warning("A lease could not be released; it ends by itself after its time: %r", failure)
 
@@ -399,3 +358,104 @@ def _add_plan_counts(report: IngestReport, plan: WritePlan, usage: Usage, clock:
         forgotten=len(plan.forget_turn_ids),
         dropped=plan.drop_counts,
     )
+
+
+@telemetry.trace_operation("upsert_memory")
+async def remember_turns(
+    user: UserContext,
+    turns: Sequence[Turn],
+    *,
+    session_id: str,
+    metadata: Mapping[str, Any] | None = None,
+    allowed_topics: Sequence[str] = (),
+    replace_metadata: bool = False,
+) -> IngestReport:
+    """Extract entities and facts from the new turns and store them; :meth:`.UserMemory.remember` says how.
+
+    Raises:
+        errors.InvalidArgument: this session id is reserved, or turns for a shared memory do not name their author.
+        errors.RedactionFailed: the redaction failed; nothing is stored.
+    """
+    turns = await _clean_turns(user, session_id, turns)
+    redacted = await user.engine.redactor.redact_metadata(metadata)
+    if not turns:
+        return IngestReport(extractor=user.engine.extractor.version)
+    delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
+    return await ingest_turns(user, session_id, turns, delta, topics=allowed_topics)
+
+
+@telemetry.trace_operation("queue_memory")
+async def enqueue_turns(user: UserContext, turns: Sequence[Turn], *, session_id: str) -> int:
+    """Store the new turns as pending, for a later :func:`resume_ingests`; return how many there are."""
+    turns = await _clean_turns(user, session_id, turns)
+    return await _make_ingestion(user).enqueue_turns(session_id, turns) if turns else 0
+
+
+async def _clean_turns(user: UserContext, session_id: str, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns that say something, redacted and checked."""
+    check_session_id(session_id)
+    turns = [turn for turn in await user.engine.redactor.redact_turns(turns) if turn.text.strip()]
+    telemetry.annotate_memories(turns)
+    user.scope.check_authors(turn.author for turn in turns)
+    return turns
+
+
+async def ingest_turns(
+    user: UserContext,
+    session_id: str,
+    turns: Sequence[Turn],
+    metadata: JsonMapDelta | None = None,
+    *,
+    topics: Sequence[str] = (),
+    extractor: Extractor | None = None,
+    guard: Guard | None = None,
+) -> IngestReport:
+    """Ingest turns, with another extractor or guard than the memory's if one is given."""
+    ingestion = _make_ingestion(user, extractor, guard)
+    try:
+        return await ingestion.ingest_turns(session_id, turns, metadata or JsonMapDelta(), topics)
+    except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
+        raise error.add_sentence(STAYS_STORED) from error.__cause__
+
+
+def _make_ingestion(user: UserContext, extractor: Extractor | None = None, guard: Guard | None = None) -> Ingestion:
+    readers = user.engine.choose_readers()
+    return Ingestion(user, Readers(extractor or readers.extractor, readers.judge), guard or user.engine.guard)
+
+
+@telemetry.trace_operation("upsert_memory")
+async def resume_ingests(
+    engine: Engine,
+    *,
+    app_name: str | None = None,
+    user_id: str | None = None,
+    before: float | None = None,
+    max_attempts: int | None = None,
+    queued_for: str | None = None,
+) -> list[IngestReport]:
+    """Ingest pending requests, those of one session together; :meth:`.GraphMemory.resume` says which.
+
+    A request that fails does not stop the others. The first such error is raised at the end, the others are logged.
+    """
+    SharedMemory.check_user_id(user_id)
+    ingests = await ingest_queue.fetch_pending_ingests(
+        engine.connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
+    )
+    if queued_for is not None:
+        ingests = [ingest for ingest in ingests if ingest.model == queued_for]
+    telemetry.annotate_memories([turn for ingest in ingests for turn in ingest.turns])
+    readers, reports, first_error = engine.choose_readers(queued_for), list[IngestReport](), None
+    for ingest in _group_by_session(ingests):
+        ingestion = Ingestion(UserContext(engine, ingest.scope), readers, engine.guard)
+        request = ingest.session_id, ingest.turns, JsonMapDelta(), ingest.topics
+        try:
+            reports.append(await ingestion.ingest_turns(*request, ingest.wait_seconds))
+        except errors.DatabaseUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  the others go on, and it is raised at the end
+            if first_error is not None:
+                engine.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
+            first_error = first_error or error
+    if first_error:
+        raise first_error
+    return reports

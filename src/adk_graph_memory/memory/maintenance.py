@@ -12,13 +12,12 @@ from typing import TypeVar, get_args
 from adk_graph_memory import errors
 from adk_graph_memory.graph import erasing, invariants, listings
 from adk_graph_memory.graph.blobs import delete_contents
-from adk_graph_memory.graph.connection import Connection, UserGraph
+from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.erasing import PrunedBatch, PruneRequest
 from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
 from adk_graph_memory.graph.snapshots import MemoryDifference
 from adk_graph_memory.language.dates import parse_duration
-from adk_graph_memory.memory.rewriting import Rewriter
-from adk_graph_memory.memory.vectors import GraphVectors
+from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.records.reports import Finding, Invariant
 from adk_graph_memory.records.results import Checkup, PruneKind, PruneReport
 from adk_graph_memory.records.scopes import SharedMemory
@@ -31,64 +30,41 @@ EMBEDDED_AT_ONCE = 100
 """Texts without a vector that one step of mending embeds."""
 
 
-class Checkups:
-    """Checks memories; a base class of :class:`adk_graph_memory.GraphMemory`."""
+async def iterate_checkups(
+    engine: Engine, *, app_name: str | None = None, user_id: str | None = None, mend: bool = False
+) -> AsyncIterator[Checkup]:
+    """Check one user after another, and mend on request; :meth:`.GraphMemory.check_memories` says how."""
+    SharedMemory.check_user_id(user_id)
+    async for scope in listings.iterate_owners(engine.connection, app_name, user_id):
+        checker = UserChecker(UserContext(engine, scope))
+        yield await (checker.mend() if mend else checker.check())
 
-    connection: Connection
-    vectors: GraphVectors
 
-    async def check_memories(
-        self, *, app_name: str | None = None, user_id: str | None = None, mend: bool = False
-    ) -> AsyncIterator[Checkup]:
-        """Check one user after another.
-
-        Derives each user's facts, names, endings and revisions again from the readings, and compares them with the
-        graph. Also checks every invariant of the user's nodes. A user who cannot be checked does not hold up the
-        others.
-
-        Args:
-            app_name: of this app only.
-            user_id: of this user only.
-            mend: also write the differences, mend whatever can be mended, and embed texts that lack a vector.
-
-        Raises:
-            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
-        """
-        SharedMemory.check_user_id(user_id)
-        async for scope in listings.iterate_owners(self.connection, app_name, user_id):
-            checker = UserChecker(self.connection.user(scope), self.vectors)
-            yield await (checker.mend() if mend else checker.check())
-
-    async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
-        """Check what belongs to no user: the indexes and constraints of our labels, and nodes of unknown users.
-
-        Args:
-            mend: also create whatever is missing, unless the settings forbid schema changes.
-            owners: also look for nodes of unknown users, which reads the whole graph.
-        """
-        connection, reason = self.connection, None
-        faults = await invariants.find_schema_faults(connection)
-        left = faults
-        if mend and (faults.missing or faults.offline) and connection.settings.schema_mode == "auto":
-            reason = await invariants.mend_schema(connection, faults)
-            left = await invariants.find_schema_faults(connection)
-        cases: tuple[tuple[Invariant, tuple[str, ...], tuple[str, ...]], ...] = (
-            ("missing_indexes", faults.missing, left.missing),
-            ("offline_indexes", faults.offline, left.offline),
+async def check_store(connection: Connection, *, mend: bool = False, owners: bool = True) -> list[Finding]:
+    """Check what belongs to no user: indexes, constraints and, with ``owners``, nodes of unknown users."""
+    reason = None
+    faults = await invariants.find_schema_faults(connection)
+    left = faults
+    if mend and (faults.missing or faults.offline) and connection.settings.schema_mode == "auto":
+        reason = await invariants.mend_schema(connection, faults)
+        left = await invariants.find_schema_faults(connection)
+    cases: tuple[tuple[Invariant, tuple[str, ...], tuple[str, ...]], ...] = (
+        ("missing_indexes", faults.missing, left.missing),
+        ("offline_indexes", faults.offline, left.offline),
+    )
+    findings = [
+        Finding.make(
+            invariant,
+            len(names),
+            is_mended=mend and not left_names,
+            details=(*(left_names or names), *([reason] if reason and left_names else [])),
         )
-        findings = [
-            Finding.make(
-                invariant,
-                len(names),
-                is_mended=mend and not left_names,
-                details=(*(left_names or names), *([reason] if reason and left_names else [])),
-            )
-            for invariant, names, left_names in cases
-            if names
-        ]
-        if owners and (nodes := await invariants.count_ownerless_nodes(connection)):
-            findings.append(Finding.make("ownerless_nodes", nodes))
-        return findings
+        for invariant, names, left_names in cases
+        if names
+    ]
+    if owners and (nodes := await invariants.count_ownerless_nodes(connection)):
+        findings.append(Finding.make("ownerless_nodes", nodes))
+    return findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +95,8 @@ class Examination:
 class UserChecker:
     """Checks and mends the memory of one user."""
 
-    def __init__(self, graph: UserGraph, vectors: GraphVectors) -> None:
-        self._graph, self._vectors = graph, vectors
-        self._rewriter = Rewriter(graph, vectors)
+    def __init__(self, user: UserContext) -> None:
+        self._user, self._graph, self._rewriter = user, user.graph, user.rewriter
 
     async def check(self) -> Checkup:
         """Check without writing anything."""
@@ -143,7 +118,7 @@ class UserChecker:
         if kinds := [kind for kind in MENDED_LAST if kind in after.broken]:
             await invariants.mend_user(self._graph, kinds)
         if after.unembedded:
-            await embed_missing_nodes(self._graph, self._vectors)
+            await embed_missing_nodes(self._user)
         return await self._make_checkup(before, await self._examine(), before.difference or restored)
 
     async def _examine(self) -> Examination:
@@ -189,70 +164,46 @@ class UserChecker:
         )
 
 
-async def embed_missing_nodes(graph: UserGraph, vectors: GraphVectors) -> None:
+async def embed_missing_nodes(user: UserContext) -> None:
     """Embed what lacks its vector of a user; what cannot be embedded now is marked for the next ingest."""
+    graph = user.graph
     with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
         while nodes := await invariants.fetch_unembedded_nodes(graph, EMBEDDED_AT_ONCE):
-            batch = await vectors.embed_passages([node.passage for node in nodes])
+            batch = await user.engine.vectors.embed_passages([node.passage for node in nodes])
             if not await invariants.write_missing_vectors(graph, nodes, batch):
                 break
     await invariants.mark_unembedded_memories(graph)
 
 
-class Pruning:
-    """Deletes expired data; a base class of :class:`adk_graph_memory.GraphMemory`."""
-
-    connection: Connection
-    vectors: GraphVectors
-
-    @telemetry.trace_operation("prune_memory")
-    async def prune(
-        self,
-        *,
-        app_name: str | None = None,
-        user_id: str | None = None,
-        older_than: float | str | timedelta | None = None,
-        only: Sequence[PruneKind] = (),
-        dry_run: bool = False,
-    ) -> PruneReport:
-        """Delete expired data for good; nobody sees it any more, but it still takes up space.
-
-        This runs in short transactions with pauses between them, so that agents can go on. It can be interrupted at any
-        time and run again. Memories are forgotten as :meth:`~adk_graph_memory.GraphMemory.forget` does it.
-
-        Args:
-            app_name: of this app only.
-            user_id: of this user only.
-            older_than: also anything older, whatever its own expiry: seconds, a timedelta, or a text such as ``90d``.
-            only: only these kinds; all kinds if empty.
-            dry_run: only count.
-
-        Returns:
-            How much of each kind was deleted, or would be.
-
-        Raises:
-            errors.InvalidArgument: there is no such kind, ``older_than`` is not a length of time, or ``user_id`` looks
-                like a shared memory but is not one.
-        """
-        SharedMemory.check_user_id(user_id)
-        if isinstance(only, str):
-            raise errors.InvalidArgument(reason=f"only={only!r} is no list of kinds: give [{only!r}]")
-        if unknown := [kind for kind in only if kind not in get_args(PruneKind)]:
-            kinds = ", ".join(get_args(PruneKind))
-            raise errors.InvalidArgument(reason=f"there is no kind {', '.join(map(repr, unknown))}: give {kinds}")
-        seconds = None if older_than is None else parse_duration(older_than)
-        request = PruneRequest(erasing.sort_kinds(only), app_name, user_id, seconds)
-        connection, total = self.connection, PruneReport()
-        async for scope, expired in erasing.iterate_expired(connection, request):
-            if dry_run:
-                total += expired
-                continue
-            graph = connection.user(scope)
-            rewriter = Rewriter(graph, self.vectors)
-            async for batch in erasing.prune_user(graph, request, expired, rewriter.erase_expired):
-                total += batch.report
-                await _delete_contents(batch)
-        return total
+@telemetry.trace_operation("prune_memory")
+async def prune(
+    engine: Engine,
+    *,
+    app_name: str | None = None,
+    user_id: str | None = None,
+    older_than: float | str | timedelta | None = None,
+    only: Sequence[PruneKind] = (),
+    dry_run: bool = False,
+) -> PruneReport:
+    """Delete expired data for good; :meth:`.GraphMemory.prune` says which."""
+    SharedMemory.check_user_id(user_id)
+    if isinstance(only, str):
+        raise errors.InvalidArgument(reason=f"only={only!r} is no list of kinds: give [{only!r}]")
+    if unknown := [kind for kind in only if kind not in get_args(PruneKind)]:
+        kinds = ", ".join(get_args(PruneKind))
+        raise errors.InvalidArgument(reason=f"there is no kind {', '.join(map(repr, unknown))}: give {kinds}")
+    seconds = None if older_than is None else parse_duration(older_than)
+    request = PruneRequest(erasing.sort_kinds(only), app_name, user_id, seconds)
+    total = PruneReport()
+    async for scope, expired in erasing.iterate_expired(engine.connection, request):
+        if dry_run:
+            total += expired
+            continue
+        user = UserContext(engine, scope)
+        async for batch in erasing.prune_user(user.graph, request, expired, user.rewriter.erase_expired):
+            total += batch.report
+            await _delete_contents(batch)
+    return total
 
 
 async def _delete_contents(batch: PrunedBatch) -> None:

@@ -18,22 +18,21 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.replay import list_known_entities, replay_readings, select_candidates
-from adk_graph_memory.extraction.extractor import Extractor
 from adk_graph_memory.graph import rereads, snapshots, writing
-from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
 from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns, Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.memory.changes import describe_change
+from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.memory.ingestion import Ingestion, WindowPlan, iterate_extracted_passages
-from adk_graph_memory.memory.rewriting import Rewriter, list_readings_without
+from adk_graph_memory.memory.rewriting import list_readings_without
 from adk_graph_memory.records.extractions import Extraction, Remark
 from adk_graph_memory.records.facts import Candidates
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.records.turns import Passage, Turn
 from adk_graph_memory.runtime import telemetry
 
@@ -71,29 +70,27 @@ class Rereader(Ingestion):
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; nothing is changed.
         """
         self._is_preview, self._changes = is_preview, list[MemoryChange]()
-        start_time, request_id, scope = time.monotonic(), uuid.uuid4().hex, session.scope
+        start_time, request_id = time.monotonic(), uuid.uuid4().hex
         await self._vectors.check_embedder()
         version = None if is_forced else self._extractor.version
-        groups = await rereads.fetch_outdated_turns(self._connection.user(scope), session.session_id, version, since)
-        windows = await self._make_windows(scope, session.session_id, request_id, groups)
+        groups = await rereads.fetch_outdated_turns(self._graph, session.session_id, version, since)
+        windows = await self._make_windows(session.session_id, request_id, groups)
         report = IngestReport(extractor=self._extractor.version)
         for self._group in groups:
             leases = LeasedWindows(tuple(window for window in windows if window.turns[0] in self._group.turns))
             extractor = self._extractor.restrict_topics(self._group.topics)
-            report += await self._ingest_windows(scope, leases, extractor, start_time)
+            report += await self._ingest_windows(leases, extractor, start_time)
         return ReextractReport(request_id, session.session_id, report, tuple(self._changes))
 
-    async def _make_windows(
-        self, scope: Scope, session_id: str, request_id: str, groups: Sequence[OutdatedTurns]
-    ) -> list[Lease]:
+    async def _make_windows(self, session_id: str, request_id: str, groups: Sequence[OutdatedTurns]) -> list[Lease]:
         parts = [tuple(part) for group in groups for part in self._extractor.split_turns(group.turns)]
         ids = [request_id] if len(parts) == 1 else [f"{request_id}/{number}" for number in range(1, len(parts) + 1)]
         windows = [
             Lease(id, request_id, session_id, part, edited_turn_ids=frozenset(turn.id for turn in part))
             for id, part in zip(ids, parts, strict=True)
         ]
-        contexts = await rereads.fetch_contexts(self._connection.user(scope), windows)
-        snapshot = await snapshots.fetch_snapshot(self._connection.user(scope))
+        contexts = await rereads.fetch_contexts(self._graph, windows)
+        snapshot = await snapshots.fetch_snapshot(self._graph)
         turn_ids = {id for window in windows for id in window.memory_ids.values()}
         readings = await asyncio.to_thread(list_readings_without, snapshot, turn_ids)
         memory = await asyncio.to_thread(replay_readings, readings)
@@ -106,16 +103,16 @@ class Rereader(Ingestion):
         """Iterate over what was extracted; turns keep their vectors."""
         yield from iterate_extracted_passages(result)
 
-    async def _forget_on_request(self, scope: Scope, window: Lease, result: Extraction) -> None:
+    async def _forget_on_request(self, window: Lease, result: Extraction) -> None:
         if not self._is_preview:
-            await super()._forget_on_request(scope, window, result)
+            await super()._forget_on_request(window, result)
 
     async def _fetch_candidates(
-        self, scope: Scope, window: Lease, result: Extraction, batch: EmbeddingBatch
+        self, window: Lease, result: Extraction, batch: EmbeddingBatch
     ) -> tuple[Candidates, int]:
         """Fetch what the extraction may be about if the window's turns had not been read yet."""
-        found, _ = await super()._fetch_candidates(scope, window, result, batch)
-        snapshot = await snapshots.fetch_snapshot(self._connection.user(scope))
+        found, _ = await super()._fetch_candidates(window, result, batch)
+        snapshot = await snapshots.fetch_snapshot(self._graph)
         self._snapshot = snapshot
         near_ids = {*found.recent_ids, *(id for ids in found.similar_ids.values() for id in ids)}
         reopened_ids = set[str]()
@@ -144,9 +141,7 @@ class Rereader(Ingestion):
             forgotten_turn_ids=found.forgotten_turn_ids,
         ), snapshot.writes
 
-    async def _store_plan(
-        self, scope: Scope, window: Lease, planned: WindowPlan, batch: EmbeddingBatch
-    ) -> writing.WriteOutcome:
+    async def _store_plan(self, window: Lease, planned: WindowPlan, batch: EmbeddingBatch) -> writing.WriteOutcome:
         turns = [turn for turn in window.turns if turn.id not in planned.plan.forget_turn_ids]
         if not turns:
             return "written"  # their author asked to forget them all, and they are forgotten
@@ -159,8 +154,9 @@ class Rereader(Ingestion):
             self._group.topics,
             [self._make_turn_row(turn, window, reading, remarks) for turn in turns],
         )
-        rewriter = Rewriter(self._connection.user(scope), self._vectors)
-        outcome, rewrite = await rewriter.replace_reading(rereading, self._snapshot, is_preview=self._is_preview)
+        outcome, rewrite = await self._user.rewriter.replace_reading(
+            rereading, self._snapshot, is_preview=self._is_preview
+        )
         if outcome == "written":
             self._changes.append(describe_change(reading.id, rewrite.difference))
         return outcome
@@ -180,73 +176,39 @@ def _join_ids(near_ids: Iterable[str], further_ids: Iterable[str], kept_ids: Col
     return tuple(id for id in dict.fromkeys((*near_ids, *sorted(further_ids))) if id in kept_ids)
 
 
-class Reextraction:
-    """Rereads sessions; a base class of :class:`adk_graph_memory.GraphMemory`."""
+async def iterate_outdated_sessions(
+    engine: Engine,
+    *,
+    app_name: str | None = None,
+    user_id: str | None = None,
+    since: float | None = None,
+    force: bool = False,
+) -> AsyncIterator[OutdatedSession]:
+    """List the sessions that another extractor has read; :meth:`.GraphMemory.outdated_sessions` says which."""
+    SharedMemory.check_user_id(user_id)
+    _check_since(since)
+    version = None if force else engine.extractor.version
+    async for session in rereads.iterate_outdated_sessions(
+        engine.connection, version, app_name=app_name, user_id=user_id, since=since
+    ):
+        yield session
 
-    connection: Connection
 
-    @property
-    def extractor(self) -> Extractor:
-        """Extracts entities and facts from turns."""
-        raise NotImplementedError
-
-    def _make_rereader(self) -> Rereader:
-        raise NotImplementedError
-
-    async def outdated_sessions(
-        self,
-        *,
-        app_name: str | None = None,
-        user_id: str | None = None,
-        since: float | None = None,
-        force: bool = False,
-    ) -> AsyncIterator[OutdatedSession]:
-        """List the sessions that an extractor other than this memory's has read, user by user, oldest first.
-
-        Args:
-            app_name: of this app only.
-            user_id: of this user only.
-            since: only turns said since this time, in epoch seconds.
-            force: all sessions, whatever has read them.
-
-        Raises:
-            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none; or ``since`` is no number.
-            errors.DatabaseError: the graph could not be read.
-        """
-        SharedMemory.check_user_id(user_id)
-        _check_since(since)
-        async for session in rereads.iterate_outdated_sessions(
-            self.connection, None if force else self.extractor.version, app_name=app_name, user_id=user_id, since=since
-        ):
-            yield session
-
-    @telemetry.trace_operation("upsert_memory")
-    async def reextract(
-        self, session: OutdatedSession, *, since: float | None = None, force: bool = False, preview: bool = False
-    ) -> ReextractReport:
-        """Read a session again with this memory's model; the new reading replaces the old one.
-
-        Facts that only the old reading supported are deleted; others lose its support. Meanwhile, a search sees each
-        window either as it was read before or as it is read now. ``undo`` with the report's id restores the old
-        reading.
-
-        Args:
-            session: one from :meth:`outdated_sessions`.
-            since, force: as for :meth:`outdated_sessions`.
-            preview: read, but write nothing.
-
-        Raises:
-            errors.InvalidArgument: the session is not from :meth:`outdated_sessions`, or ``since`` is not a number.
-            errors.ModelError: the model failed; windows that it has read are kept, the others are as they were.
-            errors.WriteConflict: others kept writing to the user; likewise.
-            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; nothing is changed.
-            errors.DatabaseError: the graph could not be written.
-        """
-        if not isinstance(session, OutdatedSession):
-            raise errors.InvalidArgument(reason=f"{session!r} is no session of outdated_sessions")
-        _check_since(since)
-        rereader = self._make_rereader()
-        return await rereader.reread_session(session, is_forced=force, since=since, is_preview=preview)
+@telemetry.trace_operation("upsert_memory")
+async def reread_session(
+    engine: Engine,
+    session: OutdatedSession,
+    *,
+    since: float | None = None,
+    force: bool = False,
+    preview: bool = False,
+) -> ReextractReport:
+    """Read a session again; :meth:`.GraphMemory.reextract` says how."""
+    if not isinstance(session, OutdatedSession):
+        raise errors.InvalidArgument(reason=f"{session!r} is no session of outdated_sessions")
+    _check_since(since)
+    rereader = Rereader(UserContext(engine, session.scope), engine.choose_readers(), engine.guard)
+    return await rereader.reread_session(session, is_forced=force, since=since, is_preview=preview)
 
 
 def _check_since(since: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -99,6 +100,20 @@ class Scope:
     def key(self) -> str:
         """The scope as nodes store it: 32 hex characters, whatever the ids' length and script."""
         return digest(self.app_name, self.user_id, *(["shared"] if self.is_shared else []))
+
+    def check_authors(self, authors: Iterable[str | None]) -> None:
+        """Refuse words for a shared memory that do not tell who says them; None stands for nobody known.
+
+        Raises:
+            errors.InvalidArgument: an author is ``user``, or blank.
+        """
+        nameless = [author for author in authors if author is not None and author.strip() in ("", OWNER_NAME)]
+        if self.is_shared and nameless:
+            author = nameless[0]
+            reason = (
+                f"several people share this memory, so author {author!r} could be any of them: give the person's name"
+            )
+            raise errors.InvalidArgument(reason=reason)
 
 
 def check_text(what: str, value: object) -> None:

@@ -208,7 +208,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         async with GraphMemory() as memory:
             turn = Turn("t1", author="user", text="My sister Inés moved to Porto.", at=datetime.now(UTC))
             await memory.remember([turn], app_name="home", user_id="ana", session_id="call")
-            retriever = await memory.make_retriever(app_name="home", user_id="ana")
+            retriever = await memory.user("home", "ana").make_retriever()
             result = await asyncio.to_thread(retriever.search, "Where does Inés live?", top_k=3)
             print(result.items[0].content)
     """

@@ -219,9 +219,9 @@ def trace_operation(name: str) -> Callable[[Method[P, T]], TracedMethod[P, T]]:
     """Decorate a memory operation: it runs in a span, and its duration is measured.
 
     Args:
-        name: the operation's name in the conventions; the method's object must have a ``connection``.
+        name: the operation's name in the conventions; the function's first argument must have a ``connection``.
     """
-    return lambda method: _trace_method(method, name, is_measured=True)
+    return lambda operation: _trace_method(operation, name, is_measured=True)
 
 
 def trace_methods(service: type[T]) -> type[T]:

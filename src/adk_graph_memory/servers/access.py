@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from adk_graph_memory import errors
-from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.user_memory import UserMemory
 
 R = TypeVar("R")
 Owner = tuple[str, str]
@@ -29,8 +30,8 @@ def check_identify(identify: object) -> None:
         raise errors.InvalidArgument(reason=reason)
 
 
-async def find_scope(identify: Identify[R], request: R) -> Scope | None:
-    """Find the scope of a request, or None if it may use nobody's memory.
+async def find_memory(memory: GraphMemory, identify: Identify[R], request: R) -> UserMemory | None:
+    """Find the memory that a request may use; None if it may use nobody's.
 
     Raises:
         errors.ConfigurationError: ``identify`` returned something else than an app name and a user's id.
@@ -41,4 +42,4 @@ async def find_scope(identify: Identify[R], request: R) -> Scope | None:
         return None
     if not (isinstance(owner, tuple) and len(owner) == 2 and all(isinstance(id, str) and id for id in owner)):
         raise errors.ConfigurationError(reason=f"identify returned {owner!r}, not a tuple of app name and user's id")
-    return Scope(*owner)
+    return memory.user(*owner)

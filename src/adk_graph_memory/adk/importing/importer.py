@@ -23,7 +23,7 @@ from adk_graph_memory.graph import sessions, transfer
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.imports import ExportFile, ExportImporter
-from adk_graph_memory.memory.statements import check_authors
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.reports import ImportReceipt, SkippedRow, Tally
 from adk_graph_memory.records.scopes import Scope, check_id
 from adk_graph_memory.records.turns import Statement
@@ -47,13 +47,13 @@ class MemoryWriter:
             # The later of two rows with one id is what counts, as if they came in different batches.
             scopes.setdefault(Scope(row.app_name or "", row.user_id or ""), {})[row.id] = row
         for scope, by_id in scopes.items():
-            await self._write_scope(scope, list(by_id.values()))
+            await self._write_user(self.memory.user(scope.app_name, scope.user_id), list(by_id.values()))
 
-    async def _write_scope(self, scope: Scope, rows: Sequence[SourceMemory]) -> None:
-        now, redactor = datetime.now(UTC), self.memory.redactor
+    async def _write_user(self, user: UserMemory, rows: Sequence[SourceMemory]) -> None:
+        now, redactor = datetime.now(UTC), user.engine.redactor
         statements = await redactor.redact_statements([self._make_statement(row, now) for row in rows])
         ids = [make_statement_id(statement.id or "") for statement in statements]
-        known = await transfer.fetch_told_memories(self.memory.connection.user(scope), ids)
+        known = await transfer.fetch_told_memories(user.graph, ids)
         wanted = list[Statement]()
         for row, id, statement in zip(rows, ids, statements, strict=True):
             if (told := known.get(id)) is None:
@@ -65,7 +65,7 @@ class MemoryWriter:
                 wanted.append(statement)
                 self.tally.count("memories", "changed")
         if wanted:
-            await self.memory.add_statements(wanted, app_name=scope.app_name, user_id=scope.user_id)
+            await user.add_statements(wanted)
 
     def _make_statement(self, row: SourceMemory, now: datetime) -> Statement:
         return Statement(
@@ -180,7 +180,7 @@ class SessionWriter:
         if record is None:
             return
         turns = records.make_stored_turns(record, scope.app_name, connection.settings.timezone)
-        waiting = await self.memory.enqueue(turns, app_name=scope.app_name, user_id=scope.user_id, session_id=id)
+        waiting = await self.memory.user(scope.app_name, scope.user_id).enqueue(turns, session_id=id)
         self.tally.count("turns", "waiting", waiting)
 
 
@@ -322,7 +322,7 @@ class Importer:
             if missing:
                 self.tally.skip(row.place, UNNAMED, f"it names no {' and no '.join(missing)}")
                 return None
-            check_authors(Scope(owned.app_name or "", owned.user_id or ""), [owned.author])
+            Scope(owned.app_name or "", owned.user_id or "").check_authors([owned.author])
         except errors.InvalidArgument as error:
             self.tally.skip(row.place, "unreadable", error.reason)
             return None
@@ -362,7 +362,8 @@ async def import_source(
     async with open_source(options.source, location) as source:
         try:
             if isinstance(source, ExportFile):
-                return await ExportImporter(memory, options.app_name, options.user_id, on_progress).import_file(source)
+                engine = memory.engine if memory else None
+                return await ExportImporter(engine, options.app_name, options.user_id, on_progress).import_file(source)
             if isinstance(source, SessionTables):
                 return await importer.import_sessions(source)
             return await importer.import_memories(source)

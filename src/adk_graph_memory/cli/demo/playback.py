@@ -28,6 +28,7 @@ from adk_graph_memory.graph import listings, writing
 from adk_graph_memory.language.dates import TIMEZONE_KEY
 from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.history import HistoryEntry
 from adk_graph_memory.records.results import IngestReport, Receipt, Recollection, StoredFact
@@ -39,19 +40,19 @@ MAX_ENTRIES = 6
 GUEST_WORDS = "The spare key lies under the fern."
 
 
-async def show_owner_methods(scope: Scope, memory: GraphMemory, console: Console) -> None:
+async def show_owner_methods(user: UserMemory, console: Console) -> None:
     """Print one history, one look back, one correction and one receipt; what is changed is taken back at the end."""
-    owner: dict[str, Any] = {"app_name": scope.app_name, "user_id": scope.user_id}
-    facts = [fact async for fact in memory.facts(**owner, past=True)]
+    facts = [fact async for fact in user.facts(past=True)]
     if not facts:
         return
     console.print("\n[bold]What its owner can do[/]")
     fact = _choose_example(facts)
-    history = await memory.history(fact.id, **owner)
+    history = await user.history(fact.id)
     _print_section(console, f"why: {fact.text} ({fact.state})", map(_format_entry, history.entries[:MAX_ENTRIES]))
-    await _look_back(fact, owner, memory, console)
-    await _correct_fact(next(item for item in facts if item.holds), owner, memory, console)
-    await _forget_guest(Scope(scope.app_name, f"{scope.user_id}-guest"), memory, console)
+    await _look_back(user, fact, console)
+    await _correct_fact(user, next(item for item in facts if item.holds), console)
+    scope = user.scope
+    await _forget_guest(UserMemory(user.engine, Scope(scope.app_name, f"{scope.user_id}-guest")), console)
 
 
 def _choose_example(facts: list[StoredFact]) -> StoredFact:
@@ -71,33 +72,32 @@ def _format_entry(entry: HistoryEntry) -> tuple[str, str]:
     return entry.kind, " · ".join(filter(None, (quote, entry.reason, by)))
 
 
-async def _look_back(fact: StoredFact, owner: dict[str, Any], memory: GraphMemory, console: Console) -> None:
+async def _look_back(user: UserMemory, fact: StoredFact, console: Console) -> None:
     rows, then = list[tuple[str, str]](), fact.at
     for name, moment in ((f"{then:%Y-%m-%d}", then), ("now", datetime.now(UTC))):
-        listing = [item async for item in memory.facts(**owner, about=fact.subject, as_of=AsOf(valid=moment))]
+        listing = [item async for item in user.facts(about=fact.subject, as_of=AsOf(valid=moment))]
         texts = [item.text for item in listing if item.predicate == fact.predicate]
         rows.append((name, " / ".join(texts[:3]) or "nothing of the kind"))
     _print_section(console, "as of a time", rows)
 
 
-async def _correct_fact(fact: StoredFact, owner: dict[str, Any], memory: GraphMemory, console: Console) -> None:
+async def _correct_fact(user: UserMemory, fact: StoredFact, console: Console) -> None:
     text = f"{fact.text.rstrip('.')}, as far as I know."
-    change = await memory.correct(fact.id, text=text, reason="put with more care", **owner)
+    change = await user.correct(fact.id, text=text, reason="put with more care")
     rows = [
         ("was", f"{item.before.text} ({item.before.state})") if item.before else ("is", text)
         for item in change.facts
         if item.before is None or (item.after and item.after.state == "retracted")
     ]
-    await memory.undo(change.ingest_id, **owner)
+    await user.undo(change.ingest_id)
     _print_section(console, "corrected, and taken back again", sorted(rows, reverse=True))
 
 
-async def _forget_guest(scope: Scope, memory: GraphMemory, console: Console) -> None:
+async def _forget_guest(guest: UserMemory, console: Console) -> None:
     """Remember a guest, and forget them; the conversation stays for the next run."""
-    guest: dict[str, Any] = {"app_name": scope.app_name, "user_id": scope.user_id}
     turn = Turn(uuid4().hex, "guest", GUEST_WORDS, datetime.now(UTC))
-    await memory.enqueue([turn], session_id="visit", **guest)
-    receipt = await memory.forget_user(**guest, sessions=True)
+    await guest.enqueue([turn], session_id="visit")
+    receipt = await guest.forget_user(sessions=True)
     _print_section(console, "a guest forgotten, with a receipt that holds no words", [("receipt", _describe(receipt))])
 
 
@@ -158,22 +158,22 @@ async def play_conversation(
         console: the screen.
         questions: the number of questions to ask, from the first; None for all.
     """
-    app_name = f"{conversation.app_name}-{memory.extractor.version.split('@')[0].split()[0]}"
-    scope = Scope(app_name, conversation.user_id)
+    app_name = f"{conversation.app_name}-{memory.engine.extractor.version.split('@')[0].split()[0]}"
+    user = memory.user(app_name, conversation.user_id)
     turn_count = sum(len(session.turns) for session in conversation.sessions)
     console.print(f"[bold]{escape(conversation.title)}[/]: {len(conversation.sessions)} sessions, {turn_count} turns")
     if conversation.about:
         console.print(Padding(escape(conversation.about), (0, 2)), style="dim")
-    stored_sessions, storage = await _store_sessions(conversation, scope, sessions, console)
+    stored_sessions, storage = await _store_sessions(conversation, user.scope, sessions, console)
     ingest, seconds = await _remember_sessions(stored_sessions, memory, console)
-    counts = await writing.count_memories(memory.connection.user(scope))
-    console.print(_make_totals_table(storage, ingest, seconds, counts, memory))
-    console.print(_make_changes_table(await writing.fetch_changed_facts(memory.connection.user(scope))))
-    quotes = await _fetch_quotes(scope, memory)
+    counts = await writing.count_memories(user.graph)
+    console.print(_make_totals_table(storage, ingest, seconds, counts, memory.engine.extractor.version))
+    console.print(_make_changes_table(await writing.fetch_changed_facts(user.graph)))
+    quotes = await _fetch_quotes(user)
     ranks: list[int | None] = []
     console.print("\n[bold]What it remembers[/]  [dim]([green]●[/] rests on the words that hold the answer)[/]")
     for question in conversation.questions[:questions]:
-        rank = await _ask_question(question, quotes, scope, memory, console)
+        rank = await _ask_question(user, question, quotes, console)
         if question.evidence:
             ranks.append(rank)
     in_three = sum(rank < DISPLAY_LIMIT for rank in ranks if rank is not None)
@@ -183,18 +183,23 @@ async def play_conversation(
             f"\nOf {len(ranks)} questions that have an answer, [bold]{in_three}[/] show it among the first "
             f"{DISPLAY_LIMIT} memories, [bold]{in_ten}[/] have it among the first {SEARCH_LIMIT}."
         )
-    await show_owner_methods(scope, memory, console)
-    console.print(_format_hints(scope), soft_wrap=True)  # commands to paste must stay on one line
+    await show_owner_methods(user, console)
+    console.print(_format_hints(user.scope), soft_wrap=True)  # commands to paste must stay on one line
     return DemoResult(
-        scope.app_name, scope.user_id, counts, dict(ingest.facts), ingest.usage.calls, len(ranks), in_three, in_ten
+        app_name,
+        conversation.user_id,
+        counts,
+        dict(ingest.facts),
+        ingest.usage.calls,
+        len(ranks),
+        in_three,
+        in_ten,
     )
 
 
-async def _fetch_quotes(scope: Scope, memory: GraphMemory) -> dict[str, list[str]]:
+async def _fetch_quotes(user: UserMemory) -> dict[str, list[str]]:
     """Fetch all quotes of each fact; a search returns only one."""
-    facts = await listings.fetch_facts(
-        memory.connection.user(scope), now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS
-    )
+    facts = await listings.fetch_facts(user.graph, now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS)
     return {fact.id: [source.quote for source in fact.sources] for fact in facts}
 
 
@@ -228,7 +233,7 @@ async def _remember_sessions(
 
 
 def _make_totals_table(
-    storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], memory: GraphMemory
+    storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], version: str
 ) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
     for column in ("", "in all", "new in this run"):
@@ -237,7 +242,7 @@ def _make_totals_table(
     table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {seconds:.1f} s")
     table.add_row("entities", str(counts["entities"]), "")
     table.add_row("facts", str(counts["facts"]), str(ingest.facts.get("ADD", 0)))
-    table.add_row("model calls", "", f"{ingest.usage.calls} ({memory.extractor.version.split()[0]})")
+    table.add_row("model calls", "", f"{ingest.usage.calls} ({version.split()[0]})")
     if dropped_count := sum(ingest.dropped.values()):
         table.add_row("[dim]dropped from replies[/]", "", f"[dim]{dropped_count}, for they do not fit what was said[/]")
     return table
@@ -288,16 +293,11 @@ def _is_changed_by(fact: dict[str, Any], op: str) -> bool:
 
 
 async def _ask_question(
-    question: ConversationQuestion,
-    quotes: Mapping[str, Sequence[str]],
-    scope: Scope,
-    memory: GraphMemory,
-    console: Console,
+    user: UserMemory, question: ConversationQuestion, quotes: Mapping[str, Sequence[str]], console: Console
 ) -> int | None:
     """Print a question with its memories; return the rank (from 0) of the first memory from its evidence."""
     start = time.perf_counter()
-    app, user = scope.app_name, scope.user_id
-    recollections = await memory.recall(question.question, app_name=app, user_id=user, limit=SEARCH_LIMIT)
+    recollections = await user.recall(question.question, limit=SEARCH_LIMIT)
     milliseconds = 1_000 * (time.perf_counter() - start)
     evidence = set(question.evidence)
     console.print(f"\n[bold cyan]? {escape(question.question)}[/]  [dim]{milliseconds:.0f} ms[/]")

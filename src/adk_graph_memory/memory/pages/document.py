@@ -19,15 +19,16 @@ from typing import Any
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
-from adk_graph_memory.graph.connection import Connection, UserGraph
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.language.text import format_count
-from adk_graph_memory.memory.listings import Listings
+from adk_graph_memory.memory.engine import UserContext
+from adk_graph_memory.memory.listings import iterate_facts
 from adk_graph_memory.memory.pages.renderer import FILE_BASE, STATIC_FOLDER, Answer, PageRenderer, load_templates
-from adk_graph_memory.memory.profile.profiles import Profiles
-from adk_graph_memory.memory.recall import FIRST_WAIT
+from adk_graph_memory.memory.profile.profiles import make_profile
+from adk_graph_memory.memory.recall import FIRST_WAIT, recall_memories
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
-from adk_graph_memory.records.results import Recollection, StoredFact
+from adk_graph_memory.records.results import StoredFact
 from adk_graph_memory.records.scopes import Scope, check_text
 from adk_graph_memory.runtime.private_files import write_private_file
 
@@ -113,88 +114,51 @@ Progress = Callable[[int, int], None]
 """Is told how many pages are rendered, of how many facts and entities."""
 
 
-class Showing(Profiles, Listings):
-    """Shows memories; a base class of :class:`adk_graph_memory.GraphMemory`."""
+async def show_memory(
+    user: UserContext,
+    *,
+    question: str = "",
+    about: str | None = None,
+    limit: int | None = 100,
+    progress: Progress | None = None,
+) -> MemoryView:
+    """Show a memory as the inspector does, in a document that needs neither server nor network.
 
-    connection: Connection
-
-    async def recall(
-        self,
-        query: str,
-        *,
-        app_name: str,
-        user_id: str,
-        explain: bool = False,
-        first_wait: float | None = None,
-        as_of: AsOf | None = None,
-    ) -> list[Recollection]:
-        """Return the memories that fit the question."""
-        raise NotImplementedError
-
-    async def show(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        question: str = "",
-        about: str | None = None,
-        limit: int | None = 100,
-        progress: Progress | None = None,
-    ) -> MemoryView:
-        """Show a user's memory as the inspector does, in a document that needs neither server nor network.
-
-        A notebook shows the result; ``save`` writes it to a file. It holds no vectors, and nothing about other users.
-        If you choose only a part, it holds those facts, the turns around their words and what they replaced, but no
-        profile.
-
-        Args:
-            app_name, user_id: whose memory it is.
-            question: first show which memories answer it, and why.
-            about: only facts about the person or thing with this name, alias or key.
-            limit: the maximum number of facts, the newest first; None for all.
-            progress: called with the number of rendered pages and the total.
-
-        Raises:
-            errors.ExtraMissing: Jinja2 is not installed (the extra ``inspect``).
-            errors.NotFound: this user has no entity with the name ``about``.
-            errors.InvalidArgument: the question or the name is not a string, or the limit is not a number.
-            errors.DatabaseError: the graph could not be read.
-        """
-        _check_options(question, about, limit)
-        scope = Scope(app_name, user_id)
-        graph = self.connection.user(scope)
-        renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
-        renderer.owner_name = await inspection.find_owner_name(graph, OWNER_KEY)
-        if question:
-            pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(self, scope, question))
-        more = None if limit is None else limit + 1  # tells whether the limit leaves any out
-        listing = self.facts(app_name=app_name, user_id=user_id, about=about, past=True, limit=more)
-        facts = [fact async for fact in listing]
-        if about is not None and not facts:
-            raise errors.NotFound(what=f"fact about {about!r} of this user", where="`adk-graph-memory entities`")
-        is_part, facts = about is not None or len(facts) == more, facts[:limit]
-        if not is_part:
-            profile = await self.profile(app_name=app_name, user_id=user_id)
-            pages[renderer.make_url()] = await asyncio.to_thread(renderer.render_profile, profile)
-        collection = _Collection(graph, renderer, facts, is_part=is_part, progress=progress)
-        async for path, page in collection.render_pages():
-            pages[renderer.make_url(*path)] = page
-        start = next(iter(pages)) if question or not is_part else renderer.make_url("facts")
-        part = f" · a part of it, {format_count(len(facts), 'fact')}" if is_part else ""
-        note = f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{part}"
-        return await asyncio.to_thread(make_document, scope, pages, start, note)
+    Raises:
+        errors.ExtraMissing: Jinja2 is not installed (the extra ``inspect``).
+        errors.NotFound: this user has no entity with the name ``about``.
+        errors.InvalidArgument: the question or the name is not a string, or the limit is not a number.
+    """
+    _check_options(question, about, limit)
+    scope, graph = user.scope, user.graph
+    renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
+    renderer.owner_name = await inspection.find_owner_name(graph, OWNER_KEY)
+    if question:
+        pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(user, question))
+    more = None if limit is None else limit + 1  # tells whether the limit leaves any out
+    listing = iterate_facts(graph, about=about, past=True, limit=more)
+    facts = [fact async for fact in listing]
+    if about is not None and not facts:
+        raise errors.NotFound(what=f"fact about {about!r} of this user", where="`adk-graph-memory entities`")
+    is_part, facts = about is not None or len(facts) == more, facts[:limit]
+    if not is_part:
+        profile = await make_profile(graph)
+        pages[renderer.make_url()] = await asyncio.to_thread(renderer.render_profile, profile)
+    collection = _Collection(graph, renderer, facts, is_part=is_part, progress=progress)
+    async for path, page in collection.render_pages():
+        pages[renderer.make_url(*path)] = page
+    start = next(iter(pages)) if question or not is_part else renderer.make_url("facts")
+    part = f" · a part of it, {format_count(len(facts), 'fact')}" if is_part else ""
+    note = f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{part}"
+    return await asyncio.to_thread(make_document, scope, pages, start, note)
 
 
-async def find_answer(
-    memory: Showing, scope: Scope, question: str, as_of: AsOf | None = None, *, day: str = ""
-) -> Answer:
+async def find_answer(user: UserContext, question: str, as_of: AsOf | None = None, *, day: str = "") -> Answer:
     """Search memory for a question, and for how each memory was found; ``day`` says in ISO 8601 as of when."""
     start = time.perf_counter()
-    memories = await memory.recall(
-        question, app_name=scope.app_name, user_id=scope.user_id, explain=True, first_wait=FIRST_WAIT, as_of=as_of
-    )
+    memories = await recall_memories(user, question, {"explain": True, "first_wait": FIRST_WAIT, "as_of": as_of})
     milliseconds = 1000 * (time.perf_counter() - start)
-    paths = await inspection.fetch_paths(memory.connection.user(scope), memories)
+    paths = await inspection.fetch_paths(user.graph, memories)
     return Answer(question, memories, paths, milliseconds, day)
 
 

@@ -11,72 +11,46 @@ from pydantic import BaseModel
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import listings
-from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.memory.profile.form import FormDraft, draft_form
 from adk_graph_memory.memory.profile.selection import MODALITY_WEIGHTS, select_items
 from adk_graph_memory.records.results import Profile, ProfileForm, ProfileItem
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime import telemetry
 
 PROFILE_TOKENS = 400
 """Tokens of a profile's text, at most."""
 
 
-class Profiles:
-    """Profiles of users; a base class of :class:`adk_graph_memory.GraphMemory`."""
+@telemetry.trace_operation("search_memory")
+async def make_profile(
+    graph: UserGraph, schema: type[BaseModel] | None = None, token_budget: int = PROFILE_TOKENS
+) -> Profile:
+    """Make a user's profile, and its form if there is a schema; the errors are those of :func:`fill_forms`."""
+    profile, forms = await fill_forms(graph, [] if schema is None else [schema], token_budget=token_budget)
+    return replace(profile, form=forms[0]) if forms else profile
 
-    connection: Connection
 
-    @telemetry.trace_operation("search_memory")
-    async def profile(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        schema: type[BaseModel] | None = None,
-        token_budget: int = PROFILE_TOKENS,
-    ) -> Profile:
-        """Return what is always worth knowing about a user: who they are, home, work, people, preferences and wishes.
+async def fill_forms(
+    graph: UserGraph, schemas: Sequence[type[BaseModel]], *, token_budget: int = PROFILE_TOKENS
+) -> tuple[Profile, list[ProfileForm]]:
+    """Make a user's profile and a form for each schema, from the same two statements.
 
-        A profile is a view over the facts that hold now: it stores nothing and calls no model. It takes two statements.
-
-        Args:
-            app_name, user_id: whose profile it is.
-            schema: a pydantic model that the facts fill in, returned as ``form``: facts are matched to a field by its
-                name, its aliases and its description. A field without a matching fact keeps its default.
-            token_budget: the maximum number of tokens of the profile's text.
-
-        Raises:
-            errors.InvalidArgument: the schema is not a pydantic model, or the budget is not a number.
-            errors.DatabaseError: the graph could not be read.
-        """
-        schemas = [] if schema is None else [schema]
-        profile, forms = await self.fill_forms(schemas, Scope(app_name, user_id), token_budget=token_budget)
-        return replace(profile, form=forms[0]) if forms else profile
-
-    async def fill_forms(
-        self, schemas: Sequence[type[BaseModel]], scope: Scope, *, token_budget: int = PROFILE_TOKENS
-    ) -> tuple[Profile, list[ProfileForm]]:
-        """Return a user's profile and a form for each schema, from the same two statements.
-
-        Raises:
-            errors.InvalidArgument: a schema is no pydantic model, or the budget is no number.
-            errors.DatabaseError: the graph could not be read.
-        """
-        for schema in schemas:
-            if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
-                raise errors.InvalidArgument(reason=f"the schema {schema!r} is no pydantic model")
-        if not isinstance(token_budget, int) or token_budget < 0:
-            raise errors.InvalidArgument(reason=f"token_budget={token_budget!r} is not a whole number of at least 0")
-        facts = await listings.fetch_profile_facts(
-            self.connection.user(scope), now=datetime.now(UTC), modalities=MODALITY_WEIGHTS
-        )
-        items, drafts = await asyncio.to_thread(_choose_facts, facts, schemas, token_budget)
-        ids = {item.fact.id for item in items}.union(*(draft.fact_ids for draft in drafts))
-        sources = await listings.fetch_sources(self.connection.user(scope), ids)
-        forms = [draft.complete(sources) for draft in drafts]
-        items = tuple(replace(item, fact=replace(item.fact, sources=sources.get(item.fact.id, ()))) for item in items)
-        return Profile(items), forms
+    Raises:
+        errors.InvalidArgument: a schema is no pydantic model, or the budget is no number.
+        errors.DatabaseError: the graph could not be read.
+    """
+    for schema in schemas:
+        if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+            raise errors.InvalidArgument(reason=f"the schema {schema!r} is no pydantic model")
+    if not isinstance(token_budget, int) or token_budget < 0:
+        raise errors.InvalidArgument(reason=f"token_budget={token_budget!r} is not a whole number of at least 0")
+    facts = await listings.fetch_profile_facts(graph, now=datetime.now(UTC), modalities=MODALITY_WEIGHTS)
+    items, drafts = await asyncio.to_thread(_choose_facts, facts, schemas, token_budget)
+    ids = {item.fact.id for item in items}.union(*(draft.fact_ids for draft in drafts))
+    sources = await listings.fetch_sources(graph, ids)
+    forms = [draft.complete(sources) for draft in drafts]
+    items = tuple(replace(item, fact=replace(item.fact, sources=sources.get(item.fact.id, ()))) for item in items)
+    return Profile(items), forms
 
 
 def _choose_facts(

@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse
 
 from adk_graph_memory.language.dates import format_english_date
 from adk_graph_memory.language.text import format_count
-from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.memory.ingestion import resume_ingests
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.history import FactVersion, HeldFact, MemoryChange, Proposal
 from adk_graph_memory.records.results import ENDING_NOTES, Receipt
 from adk_graph_memory.servers.inspector.visits import OwnVisit, Visit
@@ -41,7 +42,8 @@ class Action(NamedTuple):
 @router.post("/changes/retry")
 async def retry(visit: OwnVisit) -> HTMLResponse:
     """Read what waits to be read."""
-    reports = await visit.memory.resume(**visit.whose)
+    scope = visit.user.scope
+    reports = await resume_ingests(visit.user.engine, app_name=scope.app_name, user_id=scope.user_id)
     turns = sum(report.turns for report in reports)
     return _show_receipt(visit, f"Read: {format_count(turns, 'turn')}.")
 
@@ -140,20 +142,19 @@ def _rule(method: Callable[..., Awaitable[MemoryChange]], *names: str) -> Change
 
     async def rule(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChange:
         arguments = [_get_field(fields, name) for name in names]
-        return await method(visit.memory, *arguments, **visit.whose, reason=fields.get("reason", ""), preview=preview)
+        return await method(visit.user, *arguments, reason=fields.get("reason", ""), preview=preview)
 
     return rule
 
 
 async def _correct(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChange:
-    zone = await visit.memory.speakers.find_zone(visit.scope)
+    zone = await visit.user.engine.speakers.find_zone(visit.user.scope)
     dates: dict[str, datetime | None] = {}
     for name, days in (("valid_from", 0), ("valid_to", 1)):  # what held until a day ends when the next one begins
         if (day := fields.get(name, "")) != fields.get(f"{name}_was", ""):
             dates[name] = _parse_day(day, zone, days)
-    return await visit.memory.correct(
+    return await visit.user.correct(
         _get_field(fields, "id"),
-        **visit.whose,
         text=fields.get("text") or None,
         reason=fields.get("reason", ""),
         preview=preview,
@@ -162,17 +163,17 @@ async def _correct(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChan
 
 
 async def _forget(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
-    forget = visit.memory.preview_forget if preview else visit.memory.forget
-    return await forget(_get_field(fields, "id"), **visit.whose, with_turns=fields.get("with_turns") == "yes")
+    forget = visit.user.preview_forget if preview else visit.user.forget
+    return await forget(_get_field(fields, "id"), with_turns=fields.get("with_turns") == "yes")
 
 
 async def _undo(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
-    undo = visit.memory.preview_undo if preview else visit.memory.undo
-    return await undo(_get_field(fields, "ingest"), **visit.whose)
+    undo = visit.user.preview_undo if preview else visit.user.undo
+    return await undo(_get_field(fields, "ingest"))
 
 
 async def _accept(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
-    return await visit.memory.accept_proposal(_get_field(fields, "id"), **visit.whose, preview=preview)
+    return await visit.user.accept_proposal(_get_field(fields, "id"), preview=preview)
 
 
 def _decide(method: Callable[..., Awaitable[Proposal | HeldFact]], before: str, after: str) -> Change:
@@ -181,7 +182,7 @@ def _decide(method: Callable[..., Awaitable[Proposal | HeldFact]], before: str, 
     async def decide(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
         id = _get_field(fields, "id")
         if not preview:
-            await method(visit.memory, id, **visit.whose)
+            await method(visit.user, id)
         return before if preview else after
 
     return decide
@@ -207,33 +208,33 @@ _DATES = ("valid_from", "valid_from_was", "valid_to", "valid_to_was")
 ACTIONS: Mapping[str, Action] = {
     "correct": Action("Correct it?", "Correct", _correct, ("id", "text", *_DATES, "reason")),
     "pin": Action(
-        "Pin it?", "Pin", _rule(GraphMemory.pin, "id"), ("id", "reason"), "Nothing that is said will end or reword it."
+        "Pin it?", "Pin", _rule(UserMemory.pin, "id"), ("id", "reason"), "Nothing that is said will end or reword it."
     ),
     "unpin": Action(
         "Unpin it?",
         "Unpin",
-        _rule(GraphMemory.unpin, "id"),
+        _rule(UserMemory.unpin, "id"),
         ("id", "reason"),
         "Whatever was said while it was pinned counts again.",
     ),
     "retract": Action(
         "Was it never true?",
         "It was never true",
-        _rule(GraphMemory.retract, "id"),
+        _rule(UserMemory.retract, "id"),
         ("id", "reason"),
         "Its words stay; nothing that was said until now brings it back.",
     ),
     "rollback": Action(
         "Return to what it said?",
         "Return to it",
-        _rule(GraphMemory.rollback, "id", "revision"),
+        _rule(UserMemory.rollback, "id", "revision"),
         ("id", "revision", "reason"),
     ),
     "merge": Action(
-        "Are they one?", "They are one", _rule(GraphMemory.merge, "name", "other"), ("name", "other", "reason")
+        "Are they one?", "They are one", _rule(UserMemory.merge, "name", "other"), ("name", "other", "reason")
     ),
     "split": Action(
-        "Is it somebody else’s name?", "It is somebody else’s", _rule(GraphMemory.split, "alias"), ("alias", "reason")
+        "Is it somebody else’s name?", "It is somebody else’s", _rule(UserMemory.split, "alias"), ("alias", "reason")
     ),
     "forget": Action(
         "Forget it for good?",
@@ -246,19 +247,19 @@ ACTIONS: Mapping[str, Action] = {
     "decline": Action(
         "Decline it?",
         "Decline",
-        _decide(GraphMemory.decline_proposal, "Memory stays as it is.", "Declined. Memory is as it was."),
+        _decide(UserMemory.decline_proposal, "Memory stays as it is.", "Declined. Memory is as it was."),
         ("id",),
     ),
     "release": Action(
         "Remember it?",
         "Remember",
-        _decide(GraphMemory.release, "It becomes part of memory, as if no guard had held it.", "It is remembered."),
+        _decide(UserMemory.release, "It becomes part of memory, as if no guard had held it.", "It is remembered."),
         ("id",),
     ),
     "reject": Action(
         "Delete it for good?",
         "Delete",
-        _decide(GraphMemory.reject, f"The turn that it was read from stays. {CANNOT_BE_UNDONE}", "It is deleted."),
+        _decide(UserMemory.reject, f"The turn that it was read from stays. {CANNOT_BE_UNDONE}", "It is deleted."),
         ("id",),
     ),
     "undo": Action(

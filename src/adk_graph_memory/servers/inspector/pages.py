@@ -27,9 +27,9 @@ PageNumber = Annotated[int, Query(ge=1, le=100_000)]
 async def ask(visit: PageVisit, question: str = "", as_of: str = "") -> str:
     """Show the memories that answer a question, and why; without a question, what memory always keeps in mind."""
     if not question.strip():
-        return visit.renderer.render_profile(await visit.memory.profile(**visit.whose))
+        return visit.renderer.render_profile(await visit.user.profile())
     moment = await _parse_day(visit, as_of)
-    return visit.renderer.render_answer(await find_answer(visit.memory, visit.scope, question, moment, day=as_of))
+    return visit.renderer.render_answer(await find_answer(visit.user, question, moment, day=as_of))
 
 
 async def _parse_day(visit: Visit, day: str) -> AsOf | None:
@@ -44,14 +44,14 @@ async def _parse_day(visit: Visit, day: str) -> AsOf | None:
         parsed = date.fromisoformat(day)
     except ValueError as error:
         raise errors.InvalidArgument(reason=f"{day!r} is no day such as 2026-05-29") from error
-    zone = await visit.memory.speakers.find_zone(visit.scope)
+    zone = await visit.user.engine.speakers.find_zone(visit.user.scope)
     return AsOf(valid=datetime.combine(parsed, time.max, zone))
 
 
 @router.get("/facts")
 async def list_facts(visit: PageVisit, after: str | None = None) -> str:
     """List all facts, ended ones too, newest first."""
-    listing = visit.memory.facts(**visit.whose, past=True, limit=PAGE_SIZE + 1, after=after)
+    listing = visit.user.facts(past=True, limit=PAGE_SIZE + 1, after=after)
     facts = [fact async for fact in listing]
     return visit.renderer.render_facts(facts[:PAGE_SIZE], has_more=len(facts) > PAGE_SIZE)
 
@@ -59,14 +59,14 @@ async def list_facts(visit: PageVisit, after: str | None = None) -> str:
 @router.get("/facts/{id}")
 async def show_fact(visit: PageVisit, id: str) -> str:
     """Show a fact: its words in their conversation, its history, and the facts next to it."""
-    return visit.renderer.render_fact(await inspection.fetch_fact(visit.graph, id))
+    return visit.renderer.render_fact(await inspection.fetch_fact(visit.user.graph, id))
 
 
 @router.get("/entities")
 async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) -> str:
     """List people and things, those with most facts that hold first."""
     entities = await inspection.fetch_entities(
-        visit.graph,
+        visit.user.graph,
         text=name.strip(),
         skip=(page - 1) * PAGE_SIZE,
         limit=PAGE_SIZE + 1,
@@ -79,24 +79,25 @@ async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) 
 async def show_entity(visit: PageVisit, key: str, page: PageNumber = 1) -> str:
     """Show an entity: its names, what is known of it and since when, and whom it is connected with."""
     size = inspection.FACTS_PER_PAGE
-    details = await inspection.fetch_entity(visit.graph, key, skip=(page - 1) * size)
+    details = await inspection.fetch_entity(visit.user.graph, key, skip=(page - 1) * size)
     return visit.renderer.render_entity(details, Page(page, details.fact_count > page * size))
 
 
 @router.get("/review")
 async def show_review(visit: PageVisit) -> str:
     """Show what waits for the owner: what agents propose to change, and what a guard holds back."""
-    proposals = await visit.memory.proposals(**visit.whose)
-    return visit.renderer.render_review(proposals, await visit.memory.held_facts(**visit.whose))
+    proposals = await visit.user.proposals()
+    return visit.renderer.render_review(proposals, await visit.user.held_facts())
 
 
 @router.get("/sessions")
 async def list_sessions(visit: PageVisit, page: PageNumber = 1) -> str:
     """List conversations, what waits to be read, and what reading cost."""
-    sessions = await inspection.fetch_sessions(visit.graph, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1)
-    connection = visit.memory.connection
-    pending = await ingest_queue.fetch_pending_ingests(connection, **visit.whose)
-    reports = await ingest_queue.fetch_ingest_reports(connection, **visit.whose)
+    sessions = await inspection.fetch_sessions(visit.user.graph, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1)
+    connection, scope = visit.user.connection, visit.user.scope
+    app_name, user_id = scope.app_name, scope.user_id
+    pending = await ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
+    reports = await ingest_queue.fetch_ingest_reports(connection, app_name=app_name, user_id=user_id)
     costs = sorted(batches.sum_reports(reports, connection.settings.prices), key=lambda entry: entry.day, reverse=True)
     following = Page(page, len(sessions) > PAGE_SIZE)
     return visit.renderer.render_sessions(sessions[:PAGE_SIZE], pending, costs, following)
@@ -106,8 +107,8 @@ async def list_sessions(visit: PageVisit, page: PageNumber = 1) -> str:
 async def show_session(visit: PageVisit, session_id: str, page: PageNumber = 1, turn: str | None = None) -> str:
     """Show a conversation with what was read from each turn; its first page, or that of one turn."""
     if turn is not None:
-        page = 1 + await inspection.find_turn_place(visit.graph, session_id, turn) // PAGE_SIZE
+        page = 1 + await inspection.find_turn_place(visit.user.graph, session_id, turn) // PAGE_SIZE
     turns = await inspection.fetch_session_turns(
-        visit.graph, session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
+        visit.user.graph, session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
     return visit.renderer.render_session(session_id, turns[:PAGE_SIZE], Page(page, len(turns) > PAGE_SIZE))

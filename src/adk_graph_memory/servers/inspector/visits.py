@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse
@@ -18,42 +18,24 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.graph import inspection
-from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import PageRenderer
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.scopes import Scope
-from adk_graph_memory.servers.access import LOOPBACK_NAMES, Identify, find_scope
+from adk_graph_memory.servers.access import LOOPBACK_NAMES, Identify, find_memory
 
 WRITE_HEADER = "X-Inspector-Token"
 """A request that changes memory carries the page's token in this header, which no other site can send."""
-
-
-class Whose(TypedDict):
-    """The owner of a memory, as its methods take it."""
-
-    app_name: str
-    user_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
     """A request that may see one user's memory."""
 
-    memory: GraphMemory
-    scope: Scope
+    user: UserMemory
     renderer: PageRenderer
     write_token: str | None
     """lets its pages change memory; None if they only show it"""
-
-    @property
-    def whose(self) -> Whose:
-        """The owner, as methods of a memory take it."""
-        return {"app_name": self.scope.app_name, "user_id": self.scope.user_id}
-
-    @property
-    def graph(self) -> UserGraph:
-        """The graph as the owner's memory sees it."""
-        return self.memory.connection.user(self.scope)
 
     def show(self, template: str, **context: Any) -> HTMLResponse:
         """Answer with a page."""
@@ -75,14 +57,14 @@ class Reception:
         Raises:
             HTTPException: 403 if it may see nobody's memory, or is to change one without the token.
         """
-        scope = await find_scope(self.identify, request)
-        if scope is None:
+        user = await find_memory(self.memory, self.identify, request)
+        if user is None:
             raise HTTPException(403, "This request is nobody's whose memory could be shown.")
-        token = self.make_token(scope) if self.is_writable else None
+        token = self.make_token(user.scope) if self.is_writable else None
         if request.method not in ("GET", "HEAD"):
             self._check_token(request.headers, token)
         base = request.scope.get("root_path", "").rstrip("/")
-        return Visit(self.memory, scope, PageRenderer(scope, base, token), token)
+        return Visit(user, PageRenderer(user.scope, base, token), token)
 
     def make_token(self, scope: Scope) -> str:
         """Make the token with which this user's pages change memory."""
@@ -107,7 +89,7 @@ OwnVisit = Annotated[Visit, Depends(open_visit)]
 
 async def open_page_visit(visit: OwnVisit) -> Visit:
     """Open the visit of a request for a page, which calls the owner of the memory by name."""
-    visit.renderer.owner_name = await inspection.find_owner_name(visit.graph, OWNER_KEY)
+    visit.renderer.owner_name = await inspection.find_owner_name(visit.user.graph, OWNER_KEY)
     return visit
 
 

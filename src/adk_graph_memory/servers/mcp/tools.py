@@ -21,12 +21,12 @@ from adk_graph_memory.language.text import join_lines, shorten_text
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.owner import AGENT
 from adk_graph_memory.memory.recall import FIRST_WAIT
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.history import Proposal
 from adk_graph_memory.records.inspection import InspectedFact, RevisionEntry
 from adk_graph_memory.records.results import IngestReport, Recollection
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Origin, Statement
-from adk_graph_memory.servers.access import Identify, check_identify, find_scope
+from adk_graph_memory.servers.access import Identify, check_identify, find_memory
 
 _MAX_QUOTE_CHARACTERS = 200
 
@@ -200,14 +200,9 @@ class _Tools:
         """
         if not question.strip():
             raise ToolError("There is nothing to look for: ask a question.")
-        async with self._open_scope(context) as scope:
-            memories = await self._memory.recall(
-                question,
-                app_name=scope.app_name,
-                user_id=scope.user_id,
-                limit=RECALL_LIMIT,
-                token_budget=RECALL_TOKENS,
-                first_wait=FIRST_WAIT,
+        async with self._open_user(context) as user:
+            memories = await user.recall(
+                question, limit=RECALL_LIMIT, token_budget=RECALL_TOKENS, first_wait=FIRST_WAIT
             )
         return list_memories(memories) or "Memory knows nothing about this."
 
@@ -219,9 +214,8 @@ class _Tools:
         id = _read_id(fact_id)
         if id.startswith("event:"):
             raise ToolError(f"{id} is what somebody said, word for word: only facts (`fact:…`) can be explained.")
-        async with self._open_scope(context) as scope:
-            connection = self._memory.connection
-            details = await inspection.fetch_fact(connection.user(scope), id)
+        async with self._open_user(context) as user:
+            details = await inspection.fetch_fact(user.graph, id)
         return describe_fact(details)
 
     async def profile(self, context: Context) -> str:
@@ -229,8 +223,8 @@ class _Tools:
 
         Call it once, when a conversation begins.
         """
-        async with self._open_scope(context) as scope:
-            profile = await self._memory.profile(app_name=scope.app_name, user_id=scope.user_id)
+        async with self._open_user(context) as user:
+            profile = await user.profile()
         return profile.text or "Nothing is known yet."
 
     async def remember(self, text: Text, context: Context) -> str:
@@ -240,12 +234,10 @@ class _Tools:
         """
         if not text.strip():
             raise ToolError("There is nothing to remember: give a sentence.")
-        async with self._open_scope(context) as scope:
-            now = datetime.now(await self._memory.speakers.find_zone(scope))
+        async with self._open_user(context) as user:
+            now = datetime.now(await user.engine.speakers.find_zone(user.scope))
             statement = Statement(text, now, author=self._origin, origin=self._origin)
-            report = await self._memory.add_statements(
-                [statement], app_name=scope.app_name, user_id=scope.user_id, consolidate=True
-            )
+            report = await user.add_statements([statement], consolidate=True)
         return describe_report(report)
 
     async def correct(self, fact_id: FactId, text: Truth, reason: Reason, context: Context) -> str:
@@ -254,27 +246,16 @@ class _Tools:
         Nothing changes until the owner accepts. If it was true and no longer is, `remember` what is so now instead:
         both then stand in memory, each with its date.
         """
-        async with self._open_scope(context) as scope:
-            proposal = await self._memory.propose_correction(
-                _read_id(fact_id),
-                text=text,
-                app_name=scope.app_name,
-                user_id=scope.user_id,
-                reason=reason,
-                by=_get_client_name(context),
+        async with self._open_user(context) as user:
+            proposal = await user.propose_correction(
+                _read_id(fact_id), text=text, reason=reason, by=_get_client_name(context)
             )
         return describe_proposal(proposal)
 
     async def forget(self, memory_id: MemoryId, reason: Reason, context: Context) -> str:
         """Propose to the owner of this memory to forget a memory for good. Nothing changes until the owner accepts."""
-        async with self._open_scope(context) as scope:
-            proposal = await self._memory.propose_forgetting(
-                _read_id(memory_id),
-                app_name=scope.app_name,
-                user_id=scope.user_id,
-                reason=reason,
-                by=_get_client_name(context),
-            )
+        async with self._open_user(context) as user:
+            proposal = await user.propose_forgetting(_read_id(memory_id), reason=reason, by=_get_client_name(context))
         return describe_proposal(proposal)
 
     async def with_memory(self, question: Question, context: Context) -> str:
@@ -282,13 +263,13 @@ class _Tools:
         return f"{await self.recall(question, context)}\n\n{question}"
 
     @asynccontextmanager
-    async def _open_scope(self, context: Context) -> AsyncIterator[Scope]:
-        """Open the scope of a request; an error of this package tells the model what to do."""
+    async def _open_user(self, context: Context) -> AsyncIterator[UserMemory]:
+        """Open the memory of a request; an error of this package tells the model what to do."""
         try:
-            scope = await find_scope(self._identify, context.request_context.request)
-            if scope is None:
+            user = await find_memory(self._memory, self._identify, context.request_context.request)
+            if user is None:
                 raise ToolError("This request is nobody's whose memory could be used.")
-            yield scope
+            yield user
         except (errors.NotFound, errors.InvalidArgument) as error:
             raise ToolError(str(error)) from error
         except errors.GraphMemoryError as error:
