@@ -109,7 +109,7 @@ def list_texts(memory: DerivedMemory) -> Iterator[str]:
     for entity in memory.entities.values():
         yield from (entity.name, *entity.aliases, entity.about, entity.merge_reason)
     for fact in memory.facts.values():
-        yield from (fact.known.proposition.text, *(source.quote for source in fact.known.sources))
+        yield from (fact.proposition.text, *(source.quote for source in fact.sources))
         yield from (text for revision in fact.revisions for text in (revision.revision.text, revision.revision.reason))
     yield from (link.link.reason for link in memory.links.values())
 

@@ -144,4 +144,4 @@ async def test_one_more_call_ends_as_if_nothing_had_happened(
     async with memory(neo4j_server, reading(STEAK), ENDS) as again:
         await remember(again, app_name, STEAK, LATER, "t1", "s2")
         assert await state(again, app_name) == wanted
-        assert len(again.extractor._model.requests) == calls
+        assert len(again.engine.extractor._model.requests) == calls

@@ -22,7 +22,7 @@ from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.consolidation.restriction import Removal, restrict_readings
 from adk_graph_memory.memory.past import list_past_facts
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import KnownFact
+from adk_graph_memory.records.facts import Fact
 from adk_graph_memory.records.readings import OwnerRuling, Reading, RulingOperation
 from adk_graph_memory.records.turns import OWNER_SESSION
 
@@ -159,7 +159,9 @@ def make_reading(word: Word) -> Reading:
     source = Source(f"event:{word.id:03}", text, 0, len(text), make_moment(word.at), session_id=f"s{word.id}")
     subject = ExtractedEntity(0, "user", "person")
     value = ExtractedEntity(1, word.value, "place")
-    fact = ExtractedFact(0, word.slot, 1, text, (source,), "user", source.at)
+    fact = ExtractedFact(
+        subject=0, predicate=word.slot, object=1, text=text, sources=(source,), speaker="user", at=source.at
+    )
     return Reading(
         f"reading-{word.id}",
         source.session_id,
@@ -171,7 +173,7 @@ def make_reading(word: Word) -> Reading:
     )
 
 
-def get_word_ids(fact: KnownFact) -> frozenset[int]:
+def get_word_ids(fact: Fact) -> frozenset[int]:
     return frozenset(int(source.turn_id.removeprefix("event:")) for source in fact.sources)
 
 
@@ -187,11 +189,11 @@ class TwoAxes(RuleBasedStateMachine):
         self.ruled_slots: set[str] = set()
 
     @property
-    def facts(self) -> list[KnownFact]:
+    def facts(self) -> list[Fact]:
         memory = replay_readings(self.readings.values())
-        return [fact.known for _, fact in sorted(memory.facts.items())]
+        return [memory.facts[id] for id in sorted(memory.facts)]
 
-    def list_last_facts(self) -> list[KnownFact]:
+    def list_last_facts(self) -> list[Fact]:
         """The facts that rulings are made about: of each slot without late words and each value the last."""
         latest = {
             (fact.proposition.predicate, fact.proposition.text): fact
@@ -199,7 +201,7 @@ class TwoAxes(RuleBasedStateMachine):
         }
         return [fact for (slot, _), fact in sorted(latest.items()) if slot not in self.late_slots]
 
-    def list_correctable_facts(self) -> list[KnownFact]:
+    def list_correctable_facts(self) -> list[Fact]:
         return [fact for fact in self.list_last_facts() if fact.standing.state != "retracted"]
 
     @rule(slot=st.sampled_from(SLOTS), value=st.sampled_from(VALUES), days=st.integers(0, 6))

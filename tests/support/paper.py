@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from benchmarks.quality import truth
 from benchmarks.quality.histories import History
 from benchmarks.quality.reader import make_reader
-from benchmarks.quality.truth import Fact, Portion
+from benchmarks.quality.truth import Portion
 from google.adk.models.base_llm import BaseLlm
 
 from adk_graph_memory import Limits, Turn
@@ -22,7 +23,7 @@ from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.extraction.extractor import ModelExtractor
 from adk_graph_memory.extraction.vocabulary import Vocabulary
 from adk_graph_memory.records.extractions import Extraction
-from adk_graph_memory.records.facts import Candidates, KnownEntity, KnownFact
+from adk_graph_memory.records.facts import Candidates, Fact, KnownEntity
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading, rename_turns
 
@@ -157,7 +158,7 @@ def list_known_entities(memory: DerivedMemory) -> tuple[KnownEntity, ...]:
 def _list_candidates(memory: DerivedMemory, wanted: GraphLookup) -> Candidates:
     """All that is known; facts of the same two entities count as alike."""
     known = list_known_entities(memory)
-    facts = tuple(fact.known for fact in memory.facts.values())
+    facts = tuple(memory.facts.values())
     near: dict[str, tuple[str, ...]] = {}
     for said in wanted.make_propositions(known):
         same = [fact.id for fact in facts if said.object and _get_pair(fact) == (said.subject, said.object)]
@@ -167,34 +168,34 @@ def _list_candidates(memory: DerivedMemory, wanted: GraphLookup) -> Candidates:
     return Candidates(known, facts, links, near, recent_ids, dependencies=tuple(sorted(memory.dependencies)))
 
 
-def _get_pair(fact: KnownFact) -> tuple[str | None, str | None]:
+def _get_pair(fact: Fact) -> tuple[str | None, str | None]:
     return fact.proposition.subject, fact.proposition.object
 
 
-def list_held(memory: DerivedMemory) -> list[Fact]:
+def list_held(memory: DerivedMemory) -> list[truth.Fact]:
     """The facts of a memory, as the truth table lists them."""
     return sorted(
         (
-            memory.entities[fact.known.proposition.subject or ""].name,
-            fact.known.proposition.text,
-            fact.known.standing.state,
-            fact.known.standing.valid_to.date().isoformat() if fact.known.standing.valid_to else "",
-            len(fact.known.sources),
-            _is_stale(memory, fact.known),
+            memory.entities[fact.proposition.subject or ""].name,
+            fact.proposition.text,
+            fact.standing.state,
+            fact.standing.valid_to.date().isoformat() if fact.standing.valid_to else "",
+            len(fact.sources),
+            _is_stale(memory, fact),
         )
         for fact in memory.facts.values()
     )
 
 
-def _is_stale(memory: DerivedMemory, fact: KnownFact) -> bool:
+def _is_stale(memory: DerivedMemory, fact: Fact) -> bool:
     heard = max(source.at for source in fact.sources)
-    bases = [memory.facts[base].known for one, base in memory.dependencies if one == fact.id]
+    bases = [memory.facts[base] for one, base in memory.dependencies if one == fact.id]
     return any(_is_gone(memory, base, heard) for base in bases)
 
 
-def _is_gone(memory: DerivedMemory, base: KnownFact, heard: datetime) -> bool:
+def _is_gone(memory: DerivedMemory, base: Fact, heard: datetime) -> bool:
     ends = (link.link.later for link in memory.links.values() if link.link.earlier == base.id and not link.link.is_void)
-    later = {memory.facts[by].known.proposition.modality for by in ends}
+    later = {memory.facts[by].proposition.modality for by in ends}
     came_true = base.proposition.modality == "planned" and later == {"asserted"}
     standing = base.standing
     ended = standing.state == "superseded" and standing.valid_to is not None and standing.valid_to > heard
@@ -211,8 +212,8 @@ def digest_memory(memory: DerivedMemory) -> dict[str, Any]:
         "entities": memory.entities,
         "facts": {
             id: (
-                replace(fact.known, sources=(), equivalent_signatures=tuple(sorted(fact.known.equivalent_signatures))),
-                digest_sources(fact.known.sources),
+                replace(fact, sources=(), equivalent_signatures=tuple(sorted(fact.equivalent_signatures))),
+                digest_sources(fact.sources),
                 sorted(revision.revision.key for revision in fact.revisions),
             )
             for id, fact in memory.facts.items()

@@ -19,7 +19,7 @@ from adk_graph_memory.consolidation.fact_rules import plan_statement
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, KnownEntity, KnownFact, Ruling, WritePlan
+from adk_graph_memory.records.facts import Candidates, Fact, KnownEntity, Ruling, WritePlan
 from adk_graph_memory.records.turns import Statement
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -85,7 +85,7 @@ def test_who_says_it_makes_no_other_fact() -> None:
 
 def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
     [before] = resolved(fact()).facts
-    known = KnownFact("f1", before.proposition, before.sources)
+    known = Fact("f1", before.proposition, before.sources)
     plan = planned(Extraction((ADA,), (fact("ada keeps BEES!", "t1"),)), Candidates(facts=(known,)))
     [after] = plan.facts
     assert (plan.operation_counts, after.id, after.is_new) == ({"REINFORCE": 1}, "f1", False)
@@ -96,7 +96,7 @@ def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
 def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, until: int) -> None:
     dates = {"valid_to": NOON + timedelta(days=5)}
     [before] = resolved(fact(**dates)).facts
-    known = KnownFact("f1", before.proposition, before.sources, before.standing)
+    known = Fact("f1", before.proposition, before.sources, before.standing)
     again = fact("Ada keeps bees", "t1", at=NOON + timedelta(days=days), **dates)
     [after] = planned(Extraction((ADA,), (again,)), Candidates(facts=(known,))).facts
     assert (after.id, after.standing.valid_to) == ("f1", NOON + timedelta(days=until))
@@ -104,7 +104,7 @@ def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, 
 
 def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
     [before] = resolved(fact("Ada kept bees", valid_to=NOON - timedelta(days=400))).facts
-    edited = Candidates(facts=(KnownFact("f1", before.proposition, ()),))
+    edited = Candidates(facts=(Fact("f1", before.proposition, ()),))
     draft = compare_extraction(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
     ids = {tenet.claim.proposition.text: id for id, tenet in draft.claim_groups.items()}
     plan = reconcile_claims(replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),)))
@@ -122,7 +122,7 @@ def move_to_oslo(known_sources: bool, ruling: Ruling) -> dict[str, str]:
     rome, oslo = (live_in(ref, town) for ref, town in TOWNS.items())
     entities = (ADA, *(ExtractedEntity(ref, town, "place") for ref, town in TOWNS.items()))
     [before] = resolved(rome, entities=entities).facts
-    known = KnownFact("f1", before.proposition, before.sources if known_sources else (), ruling=ruling)
+    known = Fact("f1", before.proposition, before.sources if known_sources else (), ruling=ruling)
     facts = resolved(oslo, entities=entities, facts=(known,)).facts
     return {one.proposition.text: one.standing.state for one in facts}
 

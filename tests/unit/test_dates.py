@@ -92,7 +92,15 @@ def test_a_day_that_a_sentence_names_has_its_precision(words: str, precision: st
 
 
 def said(since: datetime, precision: Precision = "day") -> Proposition:
-    return Proposition("Ada moved", "moved", "a", None, SAID, valid_from=since, valid_from_precision=precision)
+    return Proposition(
+        text="Ada moved",
+        predicate="moved",
+        subject="a",
+        object=None,
+        at=SAID,
+        valid_from=since,
+        valid_from_precision=precision,
+    )
 
 
 def test_a_day_is_the_same_day_in_every_zone_and_precision() -> None:

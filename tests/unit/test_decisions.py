@@ -16,7 +16,7 @@ from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.judge import ConsolidationReply
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, FactLink, KnownEntity, KnownFact, WritePlan
+from adk_graph_memory.records.facts import Candidates, Fact, FactLink, KnownEntity, WritePlan
 from adk_graph_memory.runtime.settings import Limits
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
@@ -34,7 +34,7 @@ def fact(text: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
 def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> WritePlan:
     """What becomes of a new fact and a known one once a model has said this of them: 0 is the new one, 1 the known."""
     [before] = reconcile_claims(compare_extraction(Extraction(PEOPLE, (known,)), Candidates())).facts
-    held = KnownFact(before.id, before.proposition, before.sources)
+    held = Fact(before.id, before.proposition, before.sources)
     draft = compare_extraction(
         Extraction(PEOPLE, (new,)), Candidates(facts=(held,), similar_ids={new.text: (held.id,)}, recent_ids=(held.id,))
     )
@@ -258,7 +258,7 @@ def test_facts_that_share_words_or_somebody_may_be_one(subtests: pytest.Subtests
 
 def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
     [before] = reconcile_claims(compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates())).facts
-    held = KnownFact(before.id, before.proposition, before.sources)
+    held = Fact(before.id, before.proposition, before.sources)
     tea = fact("Ada likes tea", NOON + DAY, predicate="likes")
     draft = compare_extraction(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
     decision = Decision(draft.open_questions[0].claim_id, "REINFORCE", (before.proposition.signature,))
@@ -266,15 +266,13 @@ def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
     assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
 
 
-def hold(*facts: ExtractedFact) -> tuple[KnownFact, ...]:
+def hold(*facts: ExtractedFact) -> tuple[Fact, ...]:
     """The facts as a graph holds them."""
     plan = reconcile_claims(compare_extraction(Extraction(PEOPLE, facts), Candidates()))
-    return tuple(KnownFact(one.id, one.proposition, one.sources) for one in plan.facts)
+    return tuple(Fact(one.id, one.proposition, one.sources) for one in plan.facts)
 
 
-def decide(
-    known: tuple[KnownFact, ...], new: ExtractedFact, *, links: tuple[FactLink, ...] = (), **reply: Any
-) -> WritePlan:
+def decide(known: tuple[Fact, ...], new: ExtractedFact, *, links: tuple[FactLink, ...] = (), **reply: Any) -> WritePlan:
     """What becomes of facts once a model has said this of them: 0 is the new one, from 1 on the known ones."""
     candidates = Candidates(facts=known, links=links, recent_ids=tuple(held.id for held in known))
     draft = compare_extraction(Extraction(PEOPLE, (new,)), candidates)

@@ -18,7 +18,9 @@ TEXTS = {"t0": "She visits Ada in Faro", "t1": "Grace comes on Mondays", "t2": "
 
 def make_fact(ref: int, text: str, turn_id: str, object: int | None = None) -> ExtractedFact:
     source = Source(turn_id, TEXTS[turn_id], 0, len(TEXTS[turn_id]), NOON)
-    return ExtractedFact(1, "visits", object, text, (source,), "user", NOON, ref=ref)
+    return ExtractedFact(
+        subject=1, predicate="visits", object=object, text=text, sources=(source,), speaker="user", at=NOON, ref=ref
+    )
 
 
 def make_claim(fact: ExtractedFact) -> ClaimRef:

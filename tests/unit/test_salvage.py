@@ -23,7 +23,7 @@ def store(memory: DerivedMemory) -> StoredMemory:
     """What a graph would hold of it."""
     return StoredMemory(
         entities=memory.entities,
-        facts={id: fact.known for id, fact in memory.facts.items()},
+        facts=memory.facts,
         links={pair: link.link for pair, link in memory.links.items()},
         dependencies=frozenset(memory.dependencies),
         mentions=memory.mentions,

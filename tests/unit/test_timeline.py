@@ -35,11 +35,11 @@ def strands(draw: st.DrawFn, id: str) -> Claim:
         for n, at in enumerate(draw(st.lists(days, max_size=4)))
     )
     proposition = Proposition(
-        id,
-        "lives_in",
-        "ada",
-        id,
-        min((source.at for source in sources), default=START),
+        text=id,
+        predicate="lives_in",
+        subject="ada",
+        object=id,
+        at=min((source.at for source in sources), default=START),
         modality=draw(modalities),
         valid_from=None if since is None else day(since),
         valid_to=None if until is None else day(until),
@@ -136,7 +136,9 @@ def source(number: int) -> Source:
 
 
 def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
-    proposition = Proposition("Ada stays at Tom's", "stays_with", "ada", "tom", day(1), valid_to=day(5))
+    proposition = Proposition(
+        text="Ada stays at Tom's", predicate="stays_with", subject="ada", object="tom", at=day(1), valid_to=day(5)
+    )
     [run] = make_periods([Claim("a", proposition, (source(1), source(8)))], {})["a"]
     assert (run.standing.valid_to, run.standing.valid_to_precision) == (day(8), "time")
     [run] = make_periods([Claim("a", proposition, (source(1), source(4)))], {})["a"]
@@ -229,7 +231,7 @@ def test_another_plan_of_the_same_kind_takes_the_place_of_a_plan() -> None:
         ({"valid_from": day(31), "valid_from_precision": "month"}, ("superseded", 31, "month")),
         ({"valid_from": datetime(2024, 3, 1, tzinfo=UTC), "valid_from_precision": "month"}, ("superseded", 60, "day")),
         ({}, ("superseded", 60, "day")),
-        ({"object": "rome", "predicate": "moved_to", "valid_from": day(67)}, ("superseded", 67, None)),
+        ({"object": "rome", "predicate": "moved_to", "valid_from": day(67)}, ("superseded", 67, "time")),
     ],
 )
 def test_what_came_of_a_plan_tells_the_day(news: dict[str, Any], found: tuple[str, int, str]) -> None:
@@ -274,7 +276,11 @@ def test_what_was_superseded_ended_with_what_it_rested_on(base: dict[str, Any], 
 
 def state_residence(id: str, at: int, author: str, origin: Any = "user") -> Claim:
     source = replace(Source(id, id, 0, 3, day(at), session_id=id), author=author, origin=origin)
-    return Claim(id, Proposition(id, "lives_in", "ana", id, day(at), is_functional=True), (source,))
+    return Claim(
+        id,
+        Proposition(text=id, predicate="lives_in", subject="ana", object=id, at=day(at), is_functional=True),
+        (source,),
+    )
 
 
 @pytest.mark.parametrize(

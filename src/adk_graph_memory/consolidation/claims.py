@@ -12,7 +12,7 @@ from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.fact_rules import EndOperation
 from adk_graph_memory.language.dates import Precision
 from adk_graph_memory.records.extractions import Source
-from adk_graph_memory.records.facts import Candidates, KnownFact, Proposition
+from adk_graph_memory.records.facts import Candidates, Fact, Proposition
 
 TimelinePoint = tuple[datetime, datetime, int, str, float]
 
@@ -171,7 +171,7 @@ class ClaimGroup:
     wordings: tuple[Proposition, ...]
     sources: tuple[Source, ...]
     new_sources: tuple[Source, ...] = ()
-    facts: tuple[KnownFact, ...] = ()
+    facts: tuple[Fact, ...] = ()
     machine_texts: frozenset[str] = frozenset()
     """the texts of wordings that only agents and tools chose"""
 

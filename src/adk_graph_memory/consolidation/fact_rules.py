@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal
 
-from adk_graph_memory.language.dates import Precision, compute_day_range, infer_precision, is_day_range_within
+from adk_graph_memory.language.dates import Precision, compute_day_range, is_day_range_within
 from adk_graph_memory.language.detection import WIDE_RUN
 from adk_graph_memory.language.spelling import normalize_words
 from adk_graph_memory.language.text import digest, fold_text, has_wide_character
@@ -44,20 +44,12 @@ def make_proposition(
 ) -> Proposition:
     """Make a fact's proposition; ``keys`` are entity keys by reference, ``functional_predicates`` have one value."""
     return Proposition(
-        text=fact.text,
-        predicate=fact.predicate,
         subject=keys[fact.subject],
         object=keys[fact.object] if fact.object is not None else None,
         at=fact.at,
         speaker=fact.speaker,
-        modality=fact.modality,
-        valid_from=fact.valid_from,
-        valid_to=fact.valid_to,
-        topic=fact.topic,
-        is_correction=fact.is_correction,
         is_functional=fact.predicate in functional_predicates,
-        valid_from_precision=fact.valid_from_precision or infer_precision(fact.valid_from),
-        valid_to_precision=fact.valid_to_precision or infer_precision(fact.valid_to),
+        **fact.wording,
     )
 
 
@@ -253,7 +245,13 @@ def plan_statement(statement: Statement) -> PlannedFact:
     """Plan a fact for a statement made directly to memory; the fact is its own source."""
     id = _hash_statement_id(statement.id) if statement.id else digest("told", fold_text(statement.text))
     proposition = Proposition(
-        statement.text, STATES_PREDICATE, None, None, statement.at, speaker=statement.author, topic=statement.topic
+        text=statement.text,
+        predicate=STATES_PREDICATE,
+        subject=None,
+        object=None,
+        at=statement.at,
+        speaker=statement.author,
+        topic=statement.topic,
     )
     return PlannedFact(
         id=id,

@@ -14,8 +14,8 @@ from uuid import uuid4
 from adk_graph_memory.consolidation.restriction import make_read_proposition
 from adk_graph_memory.language.text import fold_text
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import KnownFact, PlannedRevision, Proposition, Ruling
-from adk_graph_memory.records.memory import DerivedEntity, DerivedFact, DerivedRevision
+from adk_graph_memory.records.facts import Fact, PlannedRevision, Proposition, Revision, Ruling
+from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.readings import OWNER, RULING_REASONS, ClaimDecision, ClaimRef, OwnerRuling, Reading
 
 
@@ -26,7 +26,7 @@ def make_ruling_reading(ruling: OwnerRuling, at: datetime) -> Reading:
 
 
 def make_correction_reading(
-    fact: KnownFact, correction: Proposition, source: Source, entities: Mapping[str, DerivedEntity], reason: str
+    fact: Fact, correction: Proposition, source: Source, entities: Mapping[str, DerivedEntity], reason: str
 ) -> Reading:
     """Make the reading of a correction: the old fact was never true, and the new one is so on the owner's word.
 
@@ -41,18 +41,11 @@ def make_correction_reading(
     refs = {key: ref for ref, key in enumerate(keys)}
     extracted = ExtractedFact(
         subject=refs[correction.subject or ""],
-        predicate=correction.predicate,
         object=refs[correction.object] if correction.object else None,
-        text=correction.text,
         sources=(source,),
         speaker=correction.speaker or "",
         at=source.at,
-        modality=correction.modality,
-        valid_from=correction.valid_from,
-        valid_to=correction.valid_to,
-        topic=correction.topic,
-        valid_from_precision=correction.valid_from_precision,
-        valid_to_precision=correction.valid_to_precision,
+        **correction.wording,
     )
     reason = reason or RULING_REASONS["correct"]
     ruling = OwnerRuling("correct", make_claim_ref(fact), reason=reason, at=source.at)
@@ -73,12 +66,12 @@ def _name_entity(entity: DerivedEntity, ref: int) -> ExtractedEntity:
     return ExtractedEntity(ref, entity.name, entity.type, known_key=entity.key, about=entity.about)
 
 
-def make_claim_ref(fact: KnownFact) -> ClaimRef:
+def make_claim_ref(fact: Fact) -> ClaimRef:
     """Name a fact as rulings do, by its wording and its sources."""
     return ClaimRef(fact.proposition.wording_key, tuple(sorted(source.key for source in fact.sources)))
 
 
-def choose_object(fact: KnownFact, text: str, entities: Mapping[str, DerivedEntity]) -> str | None:
+def choose_object(fact: Fact, text: str, entities: Mapping[str, DerivedEntity]) -> str | None:
     """Choose whom a corrected wording speaks of: the object as it was if the text names it, else who is named there."""
     object_key, folded = fact.proposition.object, f" {fold_text(text)} "
     if object_key is None:
@@ -97,22 +90,22 @@ def _names_entity(folded_text: str, entity: DerivedEntity) -> bool:
     return any(name.strip() and f" {name.strip()} " in f" {words} " for name in names)
 
 
-def find_ruled_fact(facts: Iterable[DerivedFact], claim: ClaimRef) -> DerivedFact | None:
+def find_ruled_fact(facts: Iterable[Fact], claim: ClaimRef) -> Fact | None:
     """Find the fact that a ruling names: one of its wording, or else the only one of its words."""
     keys = set(claim.source_keys)
-    touched = [fact for fact in facts if not keys.isdisjoint(source.key for source in fact.known.sources)]
-    same = [fact for fact in touched if claim.wording_key == fact.known.proposition.wording_key]
+    touched = [fact for fact in facts if not keys.isdisjoint(source.key for source in fact.sources)]
+    same = [fact for fact in touched if claim.wording_key == fact.proposition.wording_key]
     found = same or (touched if len(touched) == 1 else [])
-    return max(found, key=lambda fact: (_count_shared(fact.known, keys), fact.known.id), default=None)
+    return max(found, key=lambda fact: (_count_shared(fact, keys), fact.id), default=None)
 
 
-def _count_shared(fact: KnownFact, keys: set[tuple[str, str]]) -> int:
+def _count_shared(fact: Fact, keys: set[tuple[str, str]]) -> int:
     return sum(source.key in keys for source in fact.sources)
 
 
-def rule_fact(fact: DerivedFact, ruling: OwnerRuling, at: datetime) -> DerivedFact:
+def rule_fact(fact: Fact, ruling: OwnerRuling, at: datetime) -> Fact:
     """Return the fact with what the owner decided about it; its standing follows from that afterwards."""
-    known, before = fact.known, fact.known.ruling
+    before = fact.ruling
     match ruling.op:
         case "pin":
             rule = Ruling(True, upheld_until=at, reason=ruling.reason)
@@ -124,24 +117,23 @@ def rule_fact(fact: DerivedFact, ruling: OwnerRuling, at: datetime) -> DerivedFa
             rule = Ruling(before.is_pinned, upheld_until=at, reason=ruling.reason)
         case _:
             rule = before
-    fact = replace(fact, known=replace(known, ruling=rule))
+    fact = replace(fact, ruling=rule)
     return _reword_fact(fact, ruling, at) if ruling.wording else fact
 
 
-def _reword_fact(fact: DerivedFact, ruling: OwnerRuling, at: datetime) -> DerivedFact:
-    known, wording = fact.known, ruling.wording
-    old = known.proposition
+def _reword_fact(fact: Fact, ruling: OwnerRuling, at: datetime) -> Fact:
+    old, wording = fact.proposition, ruling.wording
     if wording is None or wording.text == old.text:
         return fact
     new = replace(wording, subject=old.subject, object=old.object, at=old.at)
     revision = PlannedRevision(
-        known.id, "REFINE", old.text, old.signature, known.standing, ruling.reason, is_by_model=True
+        fact.id, "REFINE", old.text, old.signature, fact.standing, ruling.reason, is_by_model=True
     )
     revisions = fact.revisions
     if revision.key not in {item.revision.key for item in revisions}:
-        revisions = (*revisions, DerivedRevision(revision, at, OWNER))
-    known = replace(known, proposition=new, equivalent_signatures=(*known.equivalent_signatures, old.signature))
-    return replace(fact, known=known, revisions=revisions)
+        revisions = (*revisions, Revision(revision, at, OWNER))
+    signatures = (*fact.equivalent_signatures, old.signature)
+    return replace(fact, proposition=new, equivalent_signatures=signatures, revisions=revisions)
 
 
 def list_foreign_names(readings: Iterable[Reading]) -> dict[str, tuple[str, ...]]:
@@ -160,7 +152,7 @@ def list_foreign_names(readings: Iterable[Reading]) -> dict[str, tuple[str, ...]
     return foreign_names
 
 
-def find_read_wording(readings: Iterable[Reading], fact: KnownFact, text: str) -> Proposition:
+def find_read_wording(readings: Iterable[Reading], fact: Fact, text: str) -> Proposition:
     """Find how a wording of a fact was read, with its dates; a wording that nobody read keeps the fact's dates."""
     keys = {source.key for source in fact.sources}
     for reading in readings:

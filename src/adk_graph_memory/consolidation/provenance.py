@@ -10,9 +10,9 @@ from adk_graph_memory.consolidation import fact_rules, owner_words
 from adk_graph_memory.consolidation.replay import find_root_key
 from adk_graph_memory.consolidation.restriction import find_read_facts
 from adk_graph_memory.records.extractions import ExtractedEntity, Source
-from adk_graph_memory.records.facts import RevisionOperation
+from adk_graph_memory.records.facts import Fact, RevisionOperation
 from adk_graph_memory.records.history import HistoryEntry, HistoryKind
-from adk_graph_memory.records.memory import DerivedFact, DerivedMemory
+from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import OWNER, Reading, RulingOperation
 
 _KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
@@ -40,9 +40,9 @@ def trace_fact(readings: Sequence[Reading], memory: DerivedMemory, fact_id: str)
     return tuple(sorted(entries, key=_make_sort_key))
 
 
-def _trace_words(readings: Sequence[Reading], fact: DerivedFact) -> Iterator[HistoryEntry]:
-    source_keys = {source.key for source in fact.known.sources}
-    behind = find_read_facts(readings, fact.known)
+def _trace_words(readings: Sequence[Reading], fact: Fact) -> Iterator[HistoryEntry]:
+    source_keys = {source.key for source in fact.sources}
+    behind = find_read_facts(readings, fact)
     for reading in readings:
         for read in reading.extraction.facts:
             if (reading.id, read.ref) in behind:
@@ -65,7 +65,7 @@ def _make_entry(kind: HistoryKind, text: str, reading: Reading, source: Source) 
     )
 
 
-def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
+def _trace_revisions(fact: Fact) -> Iterator[HistoryEntry]:
     for item in fact.revisions:
         revision = item.revision
         if item.judge == OWNER:
@@ -86,11 +86,11 @@ def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
         )
 
 
-def _trace_rulings(readings: Iterable[Reading], fact: DerivedFact) -> Iterator[HistoryEntry]:
+def _trace_rulings(readings: Iterable[Reading], fact: Fact) -> Iterator[HistoryEntry]:
     for reading in readings:
         ruling = reading.ruling
         if ruling and ruling.claim and owner_words.find_ruled_fact([fact], ruling.claim):
-            kind, text = _KINDS_BY_RULING[ruling.op], fact.known.proposition.text
+            kind, text = _KINDS_BY_RULING[ruling.op], fact.proposition.text
             changes = (item.revision.key for item in fact.revisions if item.recorded_at == reading.at)
             entry = HistoryEntry(kind, text, reading.at, by=OWNER, reason=ruling.reason, ingest_id=reading.id)
             yield replace(entry, revision=next(changes, ""))
@@ -99,7 +99,7 @@ def _trace_rulings(readings: Iterable[Reading], fact: DerivedFact) -> Iterator[H
 def _trace_links(memory: DerivedMemory, fact_id: str) -> Iterator[HistoryEntry]:
     for (later, earlier), link in sorted(memory.links.items()):
         if later == fact_id and not link.link.is_void:
-            ending, ended = (memory.facts[id].known.proposition for id in (later, earlier))
+            ending, ended = (memory.facts[id].proposition for id in (later, earlier))
             reason = link.link.reason or fact_rules.explain_ending(ending, ended)
             yield HistoryEntry("replaced", ended.text, link.recorded_at, by="", reason=reason)
 

@@ -14,9 +14,9 @@ from adk_graph_memory.consolidation.timeline import Period, find_period_at
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import (
+    Fact,
     FactLink,
     FactOperation,
-    KnownFact,
     PlannedFact,
     PlannedRevision,
     Proposition,
@@ -91,7 +91,7 @@ def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposi
     return replace(proposition, at=min(source.at for source in period.sources))
 
 
-def _decide_standing(period: Period, known_fact: KnownFact | None) -> Standing:
+def _decide_standing(period: Period, known_fact: Fact | None) -> Standing:
     """Return the period's standing, or the known one if too little of the fact's history is known to replace it.
 
     A fact that plans had ended reopens if they were called off, or if the owner upholds it, and its whole history is
@@ -111,7 +111,7 @@ def _decide_standing(period: Period, known_fact: KnownFact | None) -> Standing:
 
 
 def _plan_fact_change(
-    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: KnownFact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: Fact | None
 ) -> Iterator[PlannedFact]:
     proposition, standing = _get_period_proposition(claims, period), _decide_standing(period, known_fact)
     if known_fact is None:
@@ -128,7 +128,7 @@ def _plan_fact_change(
         yield PlannedFact(fact_id, proposition, False, is_reworded, new, moved, standing)
 
 
-def _find_ruling(facts: Iterable[KnownFact], period: Period) -> Ruling:
+def _find_ruling(facts: Iterable[Fact], period: Period) -> Ruling:
     """Find the ruling about a fact that some of the period's words supported."""
     keys = _collect_source_keys(period.sources)
     ruled = (fact.ruling for fact in facts if not keys.isdisjoint(_collect_source_keys(fact.sources)))
@@ -136,7 +136,7 @@ def _find_ruling(facts: Iterable[KnownFact], period: Period) -> Ruling:
 
 
 def _plan_revisions(
-    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: KnownFact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: Fact | None
 ) -> Iterator[PlannedRevision]:
     claim_id, group = period.claim_id, claims.claim_groups[period.claim_id]
     proposition, reason = _get_period_proposition(claims, period), claims.merge_reasons.get(claim_id, "")

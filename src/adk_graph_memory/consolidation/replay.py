@@ -22,21 +22,20 @@ from adk_graph_memory.records.extractions import Extraction
 from adk_graph_memory.records.facts import (
     STATES_PREDICATE,
     Candidates,
+    Fact,
     FactLink,
     KnownEntity,
-    KnownFact,
     PlannedEntity,
     PlannedFact,
     PlannedRevision,
     Proposition,
+    Revision,
     WritePlan,
 )
 from adk_graph_memory.records.memory import (
     DerivedEntity,
-    DerivedFact,
     DerivedLink,
     DerivedMemory,
-    DerivedRevision,
     FactPair,
 )
 from adk_graph_memory.records.readings import OWNER, ClaimRef, OwnerRuling, Reading
@@ -53,7 +52,7 @@ def list_known_entities(memory: DerivedMemory, limit: int) -> tuple[KnownEntity,
     """List the entities of most facts, as an extractor is offered them."""
     weights: Counter[str | None] = Counter()
     for fact in memory.facts.values():
-        weights.update({fact.known.proposition.subject, fact.known.proposition.object})
+        weights.update({fact.proposition.subject, fact.proposition.object})
     merged_keys: dict[str, list[str]] = defaultdict(list)
     for key in memory.entities:
         if (root_key := find_root_key(memory.entities, key)) != key:
@@ -240,7 +239,7 @@ class _Replay:
 
     def __init__(self, foreign_names: Mapping[str, tuple[str, ...]]) -> None:
         self._ledger = EntityLedger(foreign_names)
-        self._facts: dict[str, DerivedFact] = {}
+        self._facts: dict[str, Fact] = {}
         self._links: dict[FactPair, DerivedLink] = {}
         self._dependencies: set[FactPair] = set()
         self._mentions: dict[tuple[str, str], str | None] = {}
@@ -299,7 +298,7 @@ class _Replay:
             for root_key, key, keys_apart in self._ledger.part_entities(ruling):
                 self._return_words(root_key, key, keys_apart)
 
-    def _find_ruled_fact(self, claim: ClaimRef) -> DerivedFact | None:
+    def _find_ruled_fact(self, claim: ClaimRef) -> Fact | None:
         ids = {id for key in claim.source_keys for id in self._ids_by_place.get(key, ())}
         return owner_words.find_ruled_fact((self._facts[id] for id in sorted(ids)), claim)
 
@@ -319,7 +318,7 @@ class _Replay:
         places |= {key for ref in refs for key in ref.source_keys}
         ids = {id for place in places for id in self._ids_by_place.get(place, ())}
         ids = self._collect_component(ids | self._facts.keys() & set(fact_ids))
-        facts = [self._facts[id].known for id in sorted(ids)]
+        facts = [self._facts[id] for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
         entities = self._ledger.select_known_entities(extraction, keys)
         pairs = sorted((id, other) for id in ids for other in self._neighbours.get(id, ()))  # all of them lie in ids
@@ -360,32 +359,32 @@ class _Replay:
 
     def _write_fact(self, planned: PlannedFact, reading: Reading) -> None:
         before = self._facts.get(planned.id)
-        known = before.known if before else KnownFact(planned.id, planned.proposition, ruling=planned.ruling)
+        fact = before or Fact(planned.id, planned.proposition, ruling=planned.ruling, recorded_at=reading.at)
         moved_keys = {source.key for source in planned.moved_sources}
-        sources = {source.key: source for source in known.sources} | {
-            source.key: source for source in planned.sources if source.key not in {s.key for s in known.sources}
-        }
+        sources = {source.key: source for source in fact.sources}
+        for source in planned.sources:
+            sources.setdefault(source.key, source)
         kept_sources = tuple(source for key, source in sources.items() if key not in moved_keys)
         if not kept_sources:
             self._delete_fact(planned.id)
             return
-        retired_at = before.retired_at if before else None
-        known = replace(known, proposition=planned.proposition, sources=kept_sources, standing=planned.standing)
+        is_retracted = planned.standing.state == "retracted"
         self._store_fact(
-            DerivedFact(
-                known,
-                before.recorded_at if before else reading.at,
-                (retired_at or reading.at) if planned.standing.state == "retracted" else None,
-                reading.extractor,
-                before.revisions if before else (),
+            replace(
+                fact,
+                proposition=planned.proposition,
+                sources=kept_sources,
+                standing=planned.standing,
+                extractor=reading.extractor,
+                retired_at=(fact.retired_at or reading.at) if is_retracted else None,
             )
         )
 
-    def _store_fact(self, fact: DerivedFact) -> None:
-        id = fact.known.id
+    def _store_fact(self, fact: Fact) -> None:
+        id = fact.id
         self._unindex_fact(id)
         self._facts[id] = fact
-        self._places[id] = tuple(_list_fact_places(fact.known))
+        self._places[id] = tuple(_list_fact_places(fact))
         for place in self._places[id]:
             self._ids_by_place[place].add(id)
 
@@ -420,11 +419,11 @@ class _Replay:
         fact = self._facts.get(revision.fact_id)
         if fact is None or revision.key in {other.revision.key for other in fact.revisions}:
             return
-        known = fact.known
+        signatures = fact.equivalent_signatures
         if revision.op in ("REFINE", "REINFORCE"):
-            known = replace(known, equivalent_signatures=(*known.equivalent_signatures, revision.signature))
-        revisions = (*fact.revisions, DerivedRevision(revision, reading.at, reading.judge))
-        self._store_fact(replace(fact, known=known, revisions=revisions))
+            signatures = (*signatures, revision.signature)
+        revisions = (*fact.revisions, Revision(revision, reading.at, reading.judge))
+        self._store_fact(replace(fact, equivalent_signatures=signatures, revisions=revisions))
 
     def _move_words(self, key: str, target: str) -> None:
         """Let what was said of an entity be said of the target; whose words they were is kept."""
@@ -443,22 +442,16 @@ class _Replay:
         """Rename an entity in the facts and turns that speak of it, given its key and its former key in each."""
         for id in sorted(self._ids_by_place.get(("entity", key), ())):
             fact = self._facts[id]
-            known = fact.known
-            (subject, former_subject), (object, former_object) = map(
-                rename, _get_entity_keys(known), known.former_entity_keys
-            )
-            proposition = replace(known.proposition, subject=subject, object=object)
-            known = replace(known, proposition=proposition, former_entity_keys=(former_subject, former_object))
-            self._store_fact(replace(fact, known=known))
+            keys = fact.proposition.subject, fact.proposition.object
+            (subject, former_subject), (object, former_object) = map(rename, keys, fact.former_entity_keys)
+            proposition = replace(fact.proposition, subject=subject, object=object)
+            former_keys = former_subject, former_object
+            self._store_fact(replace(fact, proposition=proposition, former_entity_keys=former_keys))
         for (turn_id, now), former in list(self._mentions.items()):
             new_key, new_former = rename(now, former)
             if new_key is not None and new_key != now:
                 del self._mentions[turn_id, now]
                 self._mentions.setdefault((turn_id, new_key), new_former)
-
-
-def _get_entity_keys(known: KnownFact) -> tuple[str | None, str | None]:
-    return known.proposition.subject, known.proposition.object
 
 
 def _list_places(proposition: Proposition) -> Iterator[object]:
@@ -468,9 +461,9 @@ def _list_places(proposition: Proposition) -> Iterator[object]:
         yield proposition.subject, proposition.predicate
 
 
-def _list_fact_places(known: KnownFact) -> Iterator[object]:
-    yield from _list_places(known.proposition)
-    yield known.id
-    yield from known.equivalent_signatures
-    yield from (source.key for source in known.sources)
-    yield from (("entity", key) for key in _get_entity_keys(known) if key)
+def _list_fact_places(fact: Fact) -> Iterator[object]:
+    yield from _list_places(fact.proposition)
+    yield fact.id
+    yield from fact.equivalent_signatures
+    yield from (source.key for source in fact.sources)
+    yield from (("entity", key) for key in (fact.proposition.subject, fact.proposition.object) if key)

@@ -25,7 +25,7 @@ from adk_graph_memory.records.extractions import (
     Source,
     select_said_aliases,
 )
-from adk_graph_memory.records.facts import STATES_PREDICATE, KnownFact, Proposition
+from adk_graph_memory.records.facts import STATES_PREDICATE, Fact, Proposition
 from adk_graph_memory.records.readings import (
     RULING_REASONS,
     ClaimDecision,
@@ -382,7 +382,7 @@ def _restrict_ref(ref: ClaimRef, removal: Removal) -> ClaimRef | None:
     return replace(ref, wording_key=wording_key, source_keys=tuple(keys)) if keys else None
 
 
-def find_read_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:
+def find_read_facts(readings: Iterable[Reading], fact: Fact) -> frozenset[ReadFact]:
     """Find what of the readings became this fact, by its words: if in doubt, all that was read in them.
 
     In readings of turns that were read again, words may be quoted otherwise: there, each by itself, what shares a word
@@ -405,7 +405,7 @@ def _overlap(source: Source, other: Source) -> bool:
 
 
 def _find_closest_facts(
-    readings: Iterable[Reading], fact: KnownFact, is_same_place: Callable[[Source, Source], bool]
+    readings: Iterable[Reading], fact: Fact, is_same_place: Callable[[Source, Source], bool]
 ) -> frozenset[ReadFact]:
     signatures = {fact.proposition.signature, *fact.equivalent_signatures}
     by_closeness: dict[int, set[ReadFact]] = {}

@@ -8,7 +8,7 @@ from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.owner_words import make_claim_ref
 from adk_graph_memory.consolidation.restriction import rest_on
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction
-from adk_graph_memory.records.facts import KnownFact
+from adk_graph_memory.records.facts import Fact
 from adk_graph_memory.records.memory import DerivedEntity, StoredMemory
 from adk_graph_memory.records.readings import (
     ClaimDecision,
@@ -70,7 +70,7 @@ def salvage_reading(
     )
 
 
-def _find_ruling(lost: LostReading, facts: Iterable[KnownFact]) -> OwnerRuling | None:
+def _find_ruling(lost: LostReading, facts: Iterable[Fact]) -> OwnerRuling | None:
     """Find what the owner ruled on a fact at the time of the lost reading."""
     for fact in facts if lost.at else ():
         op: RulingOperation
@@ -89,26 +89,16 @@ def _make_extracted_entity(entity: DerivedEntity, ref: int) -> ExtractedEntity:
     return ExtractedEntity(ref, entity.name, entity.type, entity.aliases, known_key=entity.key, about=entity.about)
 
 
-def _make_extracted_fact(
-    fact: KnownFact, ref: int, refs: Mapping[str, int], turn_ids: Collection[str]
-) -> ExtractedFact:
+def _make_extracted_fact(fact: Fact, ref: int, refs: Mapping[str, int], turn_ids: Collection[str]) -> ExtractedFact:
     proposition, sources = fact.proposition, tuple(sorted(fact.sources, key=lambda source: (source.at, source.key)))
     extracted = ExtractedFact(
         subject=refs[proposition.subject or ""],
-        predicate=proposition.predicate,
         object=refs.get(proposition.object or ""),
-        text=proposition.text,
         sources=sources,
         speaker=proposition.speaker or "",
         at=proposition.at,
-        modality=proposition.modality,
-        valid_from=proposition.valid_from,
-        valid_to=proposition.valid_to,
-        topic=proposition.topic,
         ref=ref,
-        is_correction=proposition.is_correction,
-        valid_from_precision=proposition.valid_from_precision,
-        valid_to_precision=proposition.valid_to_precision,
+        **proposition.wording,
     )
     return rest_on(extracted, tuple(source for source in sources if source.turn_id in turn_ids))
 

@@ -134,7 +134,7 @@ def _make_candidates(
     return Candidates(
         entities,
         tuple(
-            fact_rows.read_known_fact(fact, turn_ids, window.edited_turn_ids, fact["id"] in complete_ids)
+            fact_rows.read_fact(fact, turn_ids, window.edited_turn_ids, is_complete=fact["id"] in complete_ids)
             for [fact] in facts
         ),
         tuple(FactLink(**link) for link in row["links"]),

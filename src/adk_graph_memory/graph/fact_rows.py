@@ -13,8 +13,8 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.dates import apply_fixed_offset, get_utc_offset, infer_precision, restore_datetime
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import (
+    Fact,
     FactValidity,
-    KnownFact,
     PlannedFact,
     PlannedRevision,
     Proposition,
@@ -105,43 +105,60 @@ def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], 
     }
 
 
-def read_known_fact(
-    row: Mapping[str, Any], turn_ids: Mapping[str, str], edited_ids: Collection[str], is_complete: bool
-) -> KnownFact:
-    """Read a fact from a row of ``known_facts``, without sources in edited turns: those turns are read again."""
-    valid_from, valid_to = convert_datetime(row["valid_from"]), convert_datetime(row["said_to"])
-    proposition = Proposition(
+def read_fact(
+    row: Mapping[str, Any],
+    turn_ids: Mapping[str, str] | None = None,
+    edited_ids: Collection[str] = (),
+    *,
+    is_complete: bool = True,
+) -> Fact:
+    """Read a fact from its columns, without sources in edited turns: those turns are read again.
+
+    ``turn_ids`` are the ids of turns by their memory ids; other turns keep their memory id.
+    """
+    names = turn_ids or {}
+    sources = (replace(one, turn_id=names.get(one.turn_id, one.turn_id)) for one in map(read_source, row["sources"]))
+    return Fact(
+        row["id"],
+        _read_proposition(row, row["subject"], row["object"], said_to=row["said_to"]),
+        tuple(source for source in sources if source.turn_id not in edited_ids),
+        _read_standing(row),
+        tuple(row["absorbed"]),
+        is_complete,
+        (row["subject_was"], row["object_was"]),
+        Ruling(
+            bool(row["pinned"]),
+            convert_datetime(row["upheld_until"]),
+            convert_datetime(row["owner_retracted_at"]),
+            row["ruling_reason"] or "",
+        ),
+    )
+
+
+def _read_proposition(
+    row: Mapping[str, Any], subject: str | None, object: str | None, *, said_to: Any = None
+) -> Proposition:
+    return Proposition(
         text=row["text"],
         predicate=row["predicate"],
-        subject=row["subject"],
-        object=row["object"],
+        subject=subject,
+        object=object,
         at=restore_datetime(row["timestamp"], row["offset"]),
         speaker=row["author"],
         modality=row["modality"],
-        valid_from=valid_from,
-        valid_to=valid_to,
+        valid_from=convert_datetime(row.get("valid_from")),
+        valid_to=convert_datetime(said_to),
         topic=row["topic"] or "",
-        is_correction=bool(row["correction"]),
-        is_functional=bool(row["single"]),
-        valid_from_precision=row["valid_from_precision"] or infer_precision(valid_from),
-        valid_to_precision=row["said_to_precision"] or infer_precision(valid_to),
+        is_correction=bool(row.get("correction")),
+        is_functional=bool(row.get("single")),
+        valid_from_precision=row.get("valid_from_precision"),
+        valid_to_precision=row.get("said_to_precision"),
     )
-    sources = (
-        replace(source, turn_id=turn_ids.get(source.turn_id, source.turn_id))
-        for source in map(read_source, row["sources"])
-    )
-    unedited_sources = tuple(source for source in sources if source.turn_id not in edited_ids)
-    standing = Standing(row["state"], convert_datetime(row["valid_to"]), row["valid_to_precision"])
-    former_keys = row["subject_was"], row["object_was"]
-    ruling = Ruling(
-        bool(row["pinned"]),
-        convert_datetime(row["upheld_until"]),
-        convert_datetime(row["owner_retracted_at"]),
-        row["ruling_reason"] or "",
-    )
-    return KnownFact(
-        row["id"], proposition, unedited_sources, standing, tuple(row["absorbed"]), is_complete, former_keys, ruling
-    )
+
+
+def _read_standing(row: Mapping[str, Any]) -> Standing:
+    valid_to = convert_datetime(row.get("valid_to"))
+    return Standing(row["state"], valid_to, row.get("valid_to_precision") or infer_precision(valid_to))
 
 
 def read_validity(row: Mapping[str, Any]) -> FactValidity:
@@ -158,34 +175,18 @@ def read_validity(row: Mapping[str, Any]) -> FactValidity:
     )
 
 
-def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None, object: str | None) -> StoredFact:
-    """Read a fact as it is listed, with the names of its entities; a statement may leave the sources out."""
-    validity = read_validity(row)
-    status = validity.compute_status(now)
-    return StoredFact(
-        id=row["id"],
-        text=row["text"],
-        subject=subject,
-        predicate=row["predicate"],
-        object=object,
-        modality=row["modality"],
-        topic=row["topic"] or None,
-        author=row["author"],
-        at=restore_datetime(row["timestamp"], row["offset"]),
-        valid_from=validity.valid_from,
-        valid_to=validity.valid_to,
-        state=row["state"],
-        is_stale=validity.is_stale,
-        holds=row.get("holds", status == "holds") and status != "lapsed",
-        status=status,
-        valid_from_precision=validity.valid_from_precision,
-        valid_to_precision=validity.valid_to_precision,
-        sources=tuple(map(read_source, row.get("sources", ()))),
-        is_pinned=bool(row["pinned"]),
-        origin=row["origin"],
-        subject_key=row.get("subject_key"),
-        object_key=row.get("object_key"),
+def read_stored_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
+    """Read a fact as it is listed, with the names of its entities; a statement may leave out what it does not have."""
+    subject, object = row.get("subject") or {}, row.get("object") or {}
+    fact = Fact(
+        row["id"].removeprefix("fact:"),
+        _read_proposition(row, subject.get("key"), object.get("key")),
+        tuple(map(read_source, row.get("sources", ()))),
+        _read_standing(row),
+        ruling=Ruling(is_pinned=bool(row.get("pinned"))),
     )
+    listed = StoredFact.describe(fact, subject.get("name"), object.get("name"), now, is_stale=bool(row.get("stale")))
+    return replace(listed, origin=row["origin"])
 
 
 def read_stored_entity(row: Mapping[str, Any]) -> StoredEntity:

@@ -88,10 +88,10 @@ async def fetch_entity(graph: UserGraph, key: str, *, skip: int = 0, limit: int 
     [row] = rows
     entity = fact_rows.read_stored_entity(row)
     page = {"key": entity.key, "skip": skip, "limit": limit, "now": now}
-    facts = [_read_fact(fact, now) for fact in await graph.run_statement("facts_about", page)]
+    facts = [fact_rows.read_stored_fact(row["fact"], now) for row in await graph.run_statement("facts_about", page)]
     keys = [entity.key, *_choose_neighbours(facts, entity.key)]
     links = {"keys": keys, "limit": LINKS, "now": now}
-    linked = [_read_fact(fact, now) for fact in await graph.run_statement("facts_between", links)]
+    linked = [fact_rows.read_stored_fact(row["fact"], now) for row in await graph.run_statement("facts_between", links)]
     others = await graph.run_statement("entities_by_key", keys=keys[1:], now=now)
     return InspectedEntity(
         entity=entity,
@@ -197,7 +197,7 @@ def _read_inspected_fact(
 ) -> InspectedFact:
     around = {(turn.session_id, turn.id): turn for id in row["turn_ids"] for turn in turns.get(id, ())}
     return InspectedFact(
-        fact=_read_fact(row, now),
+        fact=fact_rows.read_stored_fact(row["fact"], now),
         turns=tuple(sorted(around.values(), key=lambda turn: (turn.at, turn.seq))),
         extractor=row["extractor"] or "",
         recorded_at=fact_rows.convert_datetime(row["recorded_at"]),
@@ -210,10 +210,6 @@ def _read_inspected_fact(
         ruling_reason=row["ruling_reason"] or "",
         metadata=json_map.parse_json_map(row["metadata"]),
     )
-
-
-def _read_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
-    return fact_rows.read_stored_fact(row, now, row["subject"], row["object"])
 
 
 def _read_reference(row: Mapping[str, Any]) -> FactReference:

@@ -83,7 +83,7 @@ async def fetch_facts(
         limit=limit,
         after=await _fetch_page_start(graph, "fact_place", after, id=after),
     )
-    return [fact_rows.read_stored_fact(row, now, row["subject"], row["object"]) for row in rows]
+    return [fact_rows.read_stored_fact(row["fact"], now) for row in rows]
 
 
 async def fetch_entities(
@@ -231,5 +231,5 @@ async def fetch_sources(graph: UserGraph, ids: Collection[str]) -> dict[str, tup
 
 def _read_candidate(row: Mapping[str, Any], now: datetime) -> ProfileCandidate:
     subject, object = row["subject"] or {}, row["object"] or {}
-    fact = fact_rows.read_stored_fact(row, now, subject.get("name"), object.get("name"))
+    fact = fact_rows.read_stored_fact(row, now)
     return ProfileCandidate(fact, row["place"], subject.get("type"), object.get("type"), row["support"] or 0)

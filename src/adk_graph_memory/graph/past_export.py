@@ -148,7 +148,7 @@ class PastNodes:
         expiries = [turn["expires_at"] for _, turn in quotes]
         has_same_text = before.get("text") == row["text"]
         properties: dict[str, Any] = {"recorded_at": row["recorded_at"], "metadata": []} | before
-        properties |= {name: row[name] for name in _FACT_COLUMNS} | fact_rows.make_ruling_columns(fact.known.ruling)
+        properties |= {name: row[name] for name in _FACT_COLUMNS} | fact_rows.make_ruling_columns(fact.ruling)
         properties |= {
             "id": id,
             "kind": "fact",
@@ -157,7 +157,7 @@ class PastNodes:
             "support": len(quotes),
             "heard_at": max((turn["timestamp"] for _, turn in quotes), default=None),
             "expires_at": None if None in expiries else max(expiries, default=None),
-            "origin": fact.known.origin,
+            "origin": fact.origin,
             "stale": True if id in self._memory.stale_ids else None,
             "extractor": row["extractor"] or before.get("extractor"),
             "retired_at": None,

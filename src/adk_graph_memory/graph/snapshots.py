@@ -13,10 +13,9 @@ from adk_graph_memory.graph import fact_rows, ingest_queue, writing
 from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.records.facts import FactLink, KnownFact, PlannedFact
+from adk_graph_memory.records.facts import Fact, FactLink, PlannedFact
 from adk_graph_memory.records.memory import (
     DerivedEntity,
-    DerivedFact,
     DerivedMemory,
     FactPair,
     RevisionContent,
@@ -56,7 +55,7 @@ class MemoryDifference:
     erased_facts: tuple[str, ...]
     erased_entities: tuple[str, ...]
     erased_changes: Mapping[str, list[list[str]]]
-    facts: tuple[DerivedFact, ...]
+    facts: tuple[Fact, ...]
     entities: tuple[DerivedEntity, ...]
     links: tuple[FactPair, ...]
     dependencies: tuple[FactPair, ...]
@@ -79,18 +78,18 @@ class MemoryDifference:
     @property
     def passages(self) -> list[Passage]:
         """The texts that need a vector: new wordings and new names."""
-        texts = [fact.known.proposition.text for fact in self.facts if self._is_reworded(fact)]
+        texts = [fact.proposition.text for fact in self.facts if self._is_reworded(fact)]
         texts += [entity.name for entity in self.entities if entity.key not in self.stored.entities]
         return [Passage(text) for text in dict.fromkeys(texts)]
 
     @property
     def reworded_facts(self) -> list[str]:
         """The ids of stored facts that get another wording."""
-        return [fact.known.id for fact in self.facts if fact.known.id in self.stored.facts and self._is_reworded(fact)]
+        return [fact.id for fact in self.facts if fact.id in self.stored.facts and self._is_reworded(fact)]
 
-    def _is_reworded(self, fact: DerivedFact) -> bool:
-        stored = self.stored.facts.get(fact.known.id)
-        return stored is None or stored.proposition.text != fact.known.proposition.text
+    def _is_reworded(self, fact: Fact) -> bool:
+        stored = self.stored.facts.get(fact.id)
+        return stored is None or stored.proposition.text != fact.proposition.text
 
 
 async def fetch_snapshot(graph: UserGraph) -> MemorySnapshot:
@@ -172,7 +171,7 @@ def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -
     facts = [row["fact"] for row in rows]
     return StoredMemory(
         {row["key"]: _read_entity(row) for row in entity_rows},
-        {fact["id"]: fact_rows.read_known_fact(fact, {}, (), is_complete=True) for fact in facts},
+        {fact["id"]: fact_rows.read_fact(fact) for fact in facts},
         {
             (fact["id"], key): RevisionContent(reason or "", frozenset(map(tuple, evidence)))
             for fact in facts
@@ -201,14 +200,14 @@ def _read_entity(row: Record) -> DerivedEntity:
     )
 
 
-def _make_comparable(fact: KnownFact) -> KnownFact:
-    """Return the fact with its sources in an order of their own, and without what its revisions tell."""
-    return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)), equivalent_signatures=())
+def _make_comparable(fact: Fact) -> Fact:
+    """Return the fact with its sources in an order of their own."""
+    return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)))
 
 
 def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
     """Find what of the stored memory is not as derived."""
-    facts = {id: (_make_comparable(fact.known), fact.known.origin) for id, fact in derived.facts.items()}
+    facts = {id: (_make_comparable(fact), fact.origin) for id, fact in derived.facts.items()}
     stored_facts = {id: (_make_comparable(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
     changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
     entities = derived.entities
@@ -275,7 +274,7 @@ async def write_difference(transaction: Transaction, difference: MemoryDifferenc
     await transaction.run_rows("rewrite_entities", entity_rows, **slot)
     rows = [make_fact_row(fact, difference, batch) for fact in difference.facts]
     await transaction.run_rows("write_facts", rows, **slot)
-    rulings = [{"id": f.known.id, **fact_rows.make_ruling_columns(f.known.ruling)} for f in difference.facts]
+    rulings = [{"id": f.id, **fact_rows.make_ruling_columns(f.ruling)} for f in difference.facts]
     await transaction.run_rows("write_rulings", rulings)
     await transaction.run_rows("rewrite_fact_entities", rows)
     mention_rows = [
@@ -286,24 +285,24 @@ async def write_difference(transaction: Transaction, difference: MemoryDifferenc
     await writing.write_changes(transaction, make_change_rows(difference))
 
 
-def make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
+def make_fact_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
     """Make a derived fact's row for ``write_facts``."""
-    known, stored = fact.known, difference.stored.facts.get(fact.known.id)
-    kept_keys = {source.key for source in known.sources}
+    stored = difference.stored.facts.get(fact.id)
+    kept_keys = {source.key for source in fact.sources}
     planned = PlannedFact(
-        known.id,
-        known.proposition,
+        fact.id,
+        fact.proposition,
         is_new=stored is None,
-        is_reworded=stored is not None and stored.proposition.text != known.proposition.text,
-        sources=known.sources,
+        is_reworded=stored is not None and stored.proposition.text != fact.proposition.text,
+        sources=fact.sources,
         moved_sources=tuple(source for source in stored.sources if source.key not in kept_keys) if stored else (),
-        standing=known.standing,
+        standing=fact.standing,
     )
     return fact_rows.make_fact_row(planned, batch, {}, fact.extractor) | {
         "recorded_at": fact.recorded_at,
         "retired_at": fact.retired_at,
-        "subject_was": known.former_entity_keys[0],
-        "object_was": known.former_entity_keys[1],
+        "subject_was": fact.former_entity_keys[0],
+        "object_was": fact.former_entity_keys[1],
     }
 
 
@@ -316,7 +315,7 @@ def make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
         row = fact_rows.make_revision_row(revision.revision, {}, revision.judge)
         revision_rows.append(row | {"recorded_at": revision.recorded_at})
     links = [derived.links[pair] for pair in difference.links]
-    touched = {fact.known.id for fact in difference.facts}.union(*derived.dependencies, *difference.links)
+    touched = {fact.id for fact in difference.facts}.union(*derived.dependencies, *difference.links)
     return {
         "links": [asdict(link.link) | {"recorded_at": link.recorded_at} for link in links],
         "dependencies": [list(pair) for pair in difference.dependencies],

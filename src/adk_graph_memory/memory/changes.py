@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adk_graph_memory.graph.snapshots import MemoryDifference
-from adk_graph_memory.records.facts import KnownFact
+from adk_graph_memory.records.facts import Fact
 from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
 from adk_graph_memory.records.memory import DerivedEntity
 
@@ -11,11 +11,9 @@ from adk_graph_memory.records.memory import DerivedEntity
 def describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChange:
     """Describe a difference between the graph and what is derived as a change, which this ingest makes."""
     stored, derived = difference.stored, difference.derived
-    ids = sorted({fact.known.id for fact in difference.facts} | set(difference.erased_facts))
-    after = {id: fact.known for id, fact in derived.facts.items()}
-    facts = (
-        FactChange(f"fact:{id}", _describe_fact(stored.facts.get(id)), _describe_fact(after.get(id))) for id in ids
-    )
+    ids = sorted({fact.id for fact in difference.facts} | set(difference.erased_facts))
+    before, after = stored.facts.get, derived.facts.get
+    facts = (FactChange(f"fact:{id}", _describe_fact(before(id)), _describe_fact(after(id))) for id in ids)
     keys = sorted({entity.key for entity in difference.entities} | set(difference.erased_entities))
     entities = (
         EntityChange(key, _list_names(stored.entities.get(key)), _list_names(derived.entities.get(key))) for key in keys
@@ -27,7 +25,7 @@ def describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChang
     )
 
 
-def _describe_fact(fact: KnownFact | None) -> FactVersion | None:
+def _describe_fact(fact: Fact | None) -> FactVersion | None:
     if fact is None:
         return None
     proposition, standing = fact.proposition, fact.standing

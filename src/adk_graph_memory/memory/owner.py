@@ -25,16 +25,15 @@ from adk_graph_memory.consolidation.owner_words import (
 from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.graph import reviews
 from adk_graph_memory.graph.snapshots import MemorySnapshot
-from adk_graph_memory.language.dates import infer_precision
 from adk_graph_memory.language.spelling import choose_named
 from adk_graph_memory.memory import forgetting
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.extractions import Source
-from adk_graph_memory.records.facts import Proposition
+from adk_graph_memory.records.facts import Fact, Proposition
 from adk_graph_memory.records.history import HeldFact, MemoryChange, Proposal, ProposalAction
-from adk_graph_memory.records.memory import DerivedEntity, DerivedFact, DerivedMemory
+from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, Reading, RulingOperation
 from adk_graph_memory.records.scopes import check_text
 from adk_graph_memory.records.turns import OWNER_SESSION, Turn, check_timezone_aware, is_evidence
@@ -95,9 +94,9 @@ async def rule_fact(
 
     def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
         fact = _find_fact(snapshot, memory, id)
-        if op == "unpin" and not fact.known.ruling.is_pinned:
-            raise errors.InvalidArgument(reason=f"{fact.known.proposition.text!r} is not pinned")
-        claim, at = make_claim_ref(fact.known), _choose_moment(memory, fact)
+        if op == "unpin" and not fact.ruling.is_pinned:
+            raise errors.InvalidArgument(reason=f"{fact.proposition.text!r} is not pinned")
+        claim, at = make_claim_ref(fact), _choose_moment(memory, fact)
         return _make_word(OwnerRuling(op, claim, reason=why, at=at))
 
     return await _add_word(user, make_word, preview=preview)
@@ -118,7 +117,7 @@ async def roll_back_fact(
     def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
         fact = _find_fact(snapshot, memory, id)
         wording = _find_wording(snapshot, fact, revision)
-        claim, at = make_claim_ref(fact.known), _choose_moment(memory, fact)
+        claim, at = make_claim_ref(fact), _choose_moment(memory, fact)
         return _make_word(OwnerRuling("rollback", claim, wording, reason=why, at=at))
 
     return await _add_word(user, make_word, preview=preview)
@@ -182,25 +181,24 @@ def _make_word(ruling: OwnerRuling) -> OwnerWord:
     return OwnerWord(make_ruling_reading(ruling, min(now, ruling.at or now)))
 
 
-def _choose_moment(memory: DerivedMemory, fact: DerivedFact) -> datetime:
+def _choose_moment(memory: DerivedMemory, fact: Fact) -> datetime:
     """From when the owner's word counts: now, or right after what was said of the fact, if another clock is ahead."""
-    place = fact.known.proposition.subject, fact.known.proposition.predicate
-    linked_ids = {id for pair in memory.links if fact.known.id in pair for id in pair}
+    place = fact.proposition.subject, fact.proposition.predicate
+    linked_ids = {id for pair in memory.links if fact.id in pair for id in pair}
     rivals = [
-        known
-        for known in (other.known for other in memory.facts.values())
-        if known.id in linked_ids or (known.proposition.subject, known.proposition.predicate) == place
+        other
+        for other in memory.facts.values()
+        if other.id in linked_ids or (other.proposition.subject, other.proposition.predicate) == place
     ]
-    moments = [source.at for known in rivals for source in known.sources]
-    rulings = (known.ruling for known in rivals)
+    moments = [source.at for rival in rivals for source in rival.sources]
+    rulings = (rival.ruling for rival in rivals)
     moments += [at for ruling in rulings for at in (ruling.retracted_at, ruling.upheld_until) if at]
     return max([datetime.now(UTC), *(moment + TICK for moment in moments)])
 
 
 def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, correction: Correction) -> OwnerWord:
-    derived_fact = _find_fact(snapshot, memory, id)
-    fact, at = derived_fact.known, _choose_moment(memory, derived_fact)
-    old = fact.proposition
+    fact = _find_fact(snapshot, memory, id)
+    at, old = _choose_moment(memory, fact), fact.proposition
     if fact.standing.state == "retracted":
         reason = f"{old.text!r} was retracted: correct what stands in its place, as `adk-graph-memory history` names it"
         raise errors.InvalidArgument(reason=reason)
@@ -209,9 +207,9 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
         object = choose_object(fact, correction.text, memory.entities)
         new = replace(new, text=correction.text, object=object)
     if not isinstance(since := correction.valid_from, EllipsisType):
-        new = replace(new, valid_from=since, valid_from_precision=infer_precision(since))
+        new = replace(new, valid_from=since, valid_from_precision=None)
     if not isinstance(until := correction.valid_to, EllipsisType):
-        new = replace(new, valid_to=until, valid_to_precision=infer_precision(until))
+        new = replace(new, valid_to=until, valid_to_precision=None)
     if new.valid_from and new.valid_to and new.valid_to < new.valid_from:
         raise errors.InvalidArgument(reason=f"it would end ({new.valid_to}) before it begins ({new.valid_from})")
     if (new.text, new.valid_from, new.valid_to) == (old.text, old.valid_from, old.valid_to):
@@ -222,7 +220,7 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
     return OwnerWord(replace(reading, at=min(datetime.now(UTC), at)), (turn,))
 
 
-def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> DerivedFact:
+def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> Fact:
     check_text("the id", id)
     fact = memory.facts.get(id.removeprefix("fact:"))
     if fact is not None:
@@ -233,12 +231,12 @@ def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> Deri
     raise errors.NotFound(what=f"fact {id!r} of this user", where="`adk-graph-memory facts`")
 
 
-def _find_wording(snapshot: MemorySnapshot, fact: DerivedFact, revision: str) -> Proposition:
+def _find_wording(snapshot: MemorySnapshot, fact: Fact, revision: str) -> Proposition:
     """Find the wording before a change, with the dates that it was read with."""
     texts = [item.revision.text for item in fact.revisions if item.revision.key == revision]
     if not texts:
         raise errors.NotFound(what=f"revision {revision!r} of this fact", where="`adk-graph-memory history`")
-    return find_read_wording(snapshot.readings, fact.known, texts[0])
+    return find_read_wording(snapshot.readings, fact, texts[0])
 
 
 def _find_entity(memory: DerivedMemory, name: str) -> DerivedEntity:

@@ -119,7 +119,7 @@ class Rereader(Ingestion):
 
         def choose_ids(memory: DerivedMemory) -> set[str]:
             """Choose what the graph finds near, and what only words of the window had ended."""
-            current = {id for id, fact in memory.facts.items() if fact.known.standing.state == "current"}
+            current = {id for id, fact in memory.facts.items() if fact.standing.state == "current"}
             stored = snapshot.stored.facts
             reopened_ids.update(id for id in current if id not in stored or stored[id].standing.state != "current")
             return near_ids | reopened_ids

@@ -21,7 +21,7 @@ from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.guard import Guard, screen_statements
 from adk_graph_memory.memory.ingestion import ingest_turns
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import KnownEntity, KnownFact
+from adk_graph_memory.records.facts import Fact, KnownEntity
 from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.scopes import Scope, SharedMemory, check_text
@@ -162,7 +162,7 @@ async def promote_fact(user: UserContext, id: str, to: SharedMemory, *, author: 
     return await ingest_turns(target, session_id, turns, extractor=_prepare_promotion(user, fact, promotion))
 
 
-def _prepare_promotion(user: UserContext, fact: KnownFact, promotion: Promotion) -> PreparedExtractor:
+def _prepare_promotion(user: UserContext, fact: Fact, promotion: Promotion) -> PreparedExtractor:
     """Make an extractor that extracts the promoted fact alone."""
 
     async def read_promotion(turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
@@ -192,7 +192,7 @@ async def _find_shared(user: UserContext) -> Sequence[str]:
     return (await memories if inspect.isawaitable(memories) else memories) or ()
 
 
-def _quote_turns(fact: KnownFact, turns: Mapping[str, Mapping[str, Any]], scope: Scope, author: str) -> list[Turn]:
+def _quote_turns(fact: Fact, turns: Mapping[str, Mapping[str, Any]], scope: Scope, author: str) -> list[Turn]:
     """Make a turn of each quote of the fact that was found in its turn, if that has not expired."""
     quotes = [source for source in fact.sources if source.is_verified and turns[source.turn_id]["stands"]]
     if not quotes:
@@ -236,9 +236,7 @@ class Promotion:
         return Extraction(self.entities, (replace(self.fact, sources=sources),))
 
 
-def make_promotion(
-    fact: KnownFact, turns: Sequence[Turn], entities: Mapping[str, DerivedEntity], author: str
-) -> Promotion:
+def make_promotion(fact: Fact, turns: Sequence[Turn], entities: Mapping[str, DerivedEntity], author: str) -> Promotion:
     """Make a promotion of a fact with these turns; ``author`` names the user, who is ``user`` in their own memory."""
     proposition = fact.proposition
     quotes = {source.quote for source in fact.sources}
@@ -250,18 +248,11 @@ def make_promotion(
         entities=tuple(_name_entity(entities[key], ref, author) for key, ref in refs.items()),
         fact=ExtractedFact(
             subject=refs[proposition.subject or ""],
-            predicate=proposition.predicate,
             object=refs[proposition.object] if proposition.object else None,
-            text=text,
             sources=(),
             speaker=_name_author(proposition.speaker or "", author),
             at=proposition.at,
-            modality=proposition.modality,
-            valid_from=proposition.valid_from,
-            valid_to=proposition.valid_to,
-            topic=proposition.topic,
-            valid_from_precision=proposition.valid_from_precision,
-            valid_to_precision=proposition.valid_to_precision,
+            **proposition.wording | {"text": text, "is_correction": False},
         ),
     )
 

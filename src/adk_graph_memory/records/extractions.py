@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from adk_graph_memory.language.dates import Precision
 from adk_graph_memory.language.spelling import is_same_word, normalize_words
@@ -77,6 +77,33 @@ UNKNOWN_TYPE = "thing"
 """The type of an entity whose kind nobody named."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What is said, whoever it is said of: what an extracted fact and a proposition have in common.
+
+    A date without precision is a day if it is midnight, else a time.
+    """
+
+    text: str
+    predicate: str
+    modality: Modality = "asserted"
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    topic: str = ""
+    is_correction: bool = False
+    """whether what it ends was never true"""
+    valid_from_precision: Precision | None = None
+    valid_to_precision: Precision | None = None
+
+    @property
+    def wording(self) -> dict[str, Any]:
+        """The fields of the wording by name, to say the same of whoever else."""
+        return {name: getattr(self, name) for name in _WORDING_FIELDS}
+
+
+_WORDING_FIELDS = tuple(field.name for field in fields(Wording))
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
     """A person, place or thing that the turns name; facts of the same extraction refer to it by ``ref``.
@@ -96,32 +123,23 @@ class ExtractedEntity:
     quotes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractedFact:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedFact(Wording):
     """One statement about the world, with its sources.
 
     Facts of one extraction refer to each other by ``ref``: ``replaces`` lists the facts that this one ends (with
-    ``is_correction``, those that were never true), ``depends_on`` those without which it would not hold. A date
-    without precision is a day if it is midnight, else a time.
+    ``is_correction``, those that were never true), ``depends_on`` those without which it would not hold. ``subject``
+    and ``object`` are the references of entities.
     """
 
     subject: int
-    predicate: str
     object: int | None
-    text: str
     sources: tuple[Source, ...]
     speaker: str
     at: datetime
-    modality: Modality = "asserted"
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    topic: str = ""
     ref: int = 0
     replaces: tuple[int, ...] = ()
     depends_on: tuple[int, ...] = ()
-    is_correction: bool = False
-    valid_from_precision: Precision | None = None
-    valid_to_precision: Precision | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from adk_graph_memory.language.dates import Precision, compute_date_end, format_english_date, make_date_key
+from adk_graph_memory.language.dates import (
+    Precision,
+    compute_date_end,
+    format_english_date,
+    infer_precision,
+    make_date_key,
+)
 from adk_graph_memory.language.quantities import NormalText, normalize_quantities
 from adk_graph_memory.language.text import cache_short, digest, fold_text
-from adk_graph_memory.records.extractions import Modality, Remark, Source
+from adk_graph_memory.records.extractions import Modality, Remark, Source, Wording
 from adk_graph_memory.records.turns import Origin, check_timezone_aware, find_strongest_origin
 
 FactOperation = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]
@@ -31,25 +37,21 @@ def _normalize_text(text: str) -> NormalText:
     return normalize_quantities(fold_text(text).rstrip(".!。！ "))
 
 
-@dataclass(frozen=True, slots=True)
-class Proposition:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposition(Wording):
     """The content of a fact, without its sources; subject and object are entity keys."""
 
-    text: str
-    predicate: str
     subject: str | None
     object: str | None
     at: datetime
     speaker: str | None = None
-    modality: Modality = "asserted"
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    topic: str = ""
-    is_correction: bool = False
     is_functional: bool = False
     """whether a subject has only one value at a time for this predicate"""
-    valid_from_precision: Precision | None = None
-    valid_to_precision: Precision | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("valid_from", "valid_to"):
+            if (date := getattr(self, name)) is not None and getattr(self, f"{name}_precision") is None:
+                object.__setattr__(self, f"{name}_precision", infer_precision(date))
 
     @property
     def normal_text(self) -> NormalText:
@@ -155,22 +157,29 @@ class FactLink:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFact:
-    """A stored fact with all its sources.
+class Fact:
+    """A proposition with its words, and all that memory knows of it; equal if that is what the graph stores of it.
 
-    ``equivalent_signatures`` belong to other wordings of the same fact; ``former_entity_keys`` are the keys of subject
-    and object before those were merged into other entities. Without a complete history, some facts that ended it or
-    that it ended are not among the candidates, so its standing cannot be recomputed.
+    ``former_entity_keys`` are the keys of subject and object before those were merged into other entities.
     """
 
     id: str
     proposition: Proposition
     sources: tuple[Source, ...] = ()
     standing: Standing = Standing()
-    equivalent_signatures: tuple[str, ...] = ()
-    is_history_complete: bool = True
+    equivalent_signatures: tuple[str, ...] = field(default=(), compare=False)
+    """signatures of its other wordings"""
+    is_history_complete: bool = field(default=True, compare=False)
+    """whether all that ended it or that it ended are among the candidates, so that its standing can be recomputed"""
     former_entity_keys: tuple[str | None, str | None] = (None, None)
     ruling: Ruling = Ruling()
+    extractor: str = field(default="", compare=False)
+    """what read it last"""
+    recorded_at: datetime | None = field(default=None, compare=False)
+    retired_at: datetime | None = field(default=None, compare=False)
+    """since when memory holds that it was never true"""
+    revisions: tuple[Revision, ...] = field(default=(), compare=False)
+    """its earlier versions, oldest first; the graph's own facts come without"""
 
     @property
     def origin(self) -> Origin | None:
@@ -188,7 +197,7 @@ class Candidates:
     """
 
     entities: tuple[KnownEntity, ...] = ()
-    facts: tuple[KnownFact, ...] = ()
+    facts: tuple[Fact, ...] = ()
     links: tuple[FactLink, ...] = ()
     similar_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recent_ids: tuple[str, ...] = ()
@@ -292,6 +301,15 @@ class PlannedRevision:
         valid_to = self.standing.valid_to
         parts = (self.op, self.text, self.standing.state, valid_to.isoformat() if valid_to else "")
         return digest(*parts, *(source.quote_key for source in self.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A change of a fact, when it was recorded, and who decided it."""
+
+    revision: PlannedRevision
+    recorded_at: datetime | None
+    judge: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from adk_graph_memory.records.facts import FactLink, KnownFact, PlannedRevision
+from adk_graph_memory.records.facts import Fact, FactLink
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import Origin
 
@@ -33,26 +33,6 @@ class DerivedEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedRevision:
-    """A revision, when it was recorded, and who decided the change."""
-
-    revision: PlannedRevision
-    recorded_at: datetime | None
-    judge: str
-
-
-@dataclass(frozen=True, slots=True)
-class DerivedFact:
-    """A fact with its history."""
-
-    known: KnownFact
-    recorded_at: datetime | None
-    retired_at: datetime | None
-    extractor: str
-    revisions: tuple[DerivedRevision, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class DerivedLink:
     """A link between facts, and when it was recorded first."""
 
@@ -68,7 +48,7 @@ class DerivedMemory:
     """
 
     entities: dict[str, DerivedEntity] = field(default_factory=dict)
-    facts: dict[str, DerivedFact] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=dict)
     links: dict[FactPair, DerivedLink] = field(default_factory=dict)
     dependencies: set[FactPair] = field(default_factory=set)
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
@@ -110,7 +90,7 @@ class StoredMemory:
     """
 
     entities: dict[str, DerivedEntity] = field(default_factory=dict)
-    facts: dict[str, KnownFact] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=dict)
     revisions: dict[tuple[str, str], RevisionContent] = field(default_factory=dict)
     links: dict[FactPair, FactLink] = field(default_factory=dict)
     dependencies: frozenset[FactPair] = frozenset()

@@ -13,7 +13,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.dates import Precision, format_english_date, format_english_period
 from adk_graph_memory.language.text import join_lines, shorten_text
 from adk_graph_memory.records.extractions import Modality, Source, Usage
-from adk_graph_memory.records.facts import STATES_PREDICATE, FactState, FactStatus
+from adk_graph_memory.records.facts import STATES_PREDICATE, Fact, FactState, FactStatus, FactValidity
 from adk_graph_memory.records.reports import Finding
 from adk_graph_memory.records.scopes import OWNER_NAME, SharedMemory
 from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
@@ -239,6 +239,47 @@ class StoredFact:
     subject_key: str | None = None
     """the entity's key; so is ``object_key``"""
     object_key: str | None = None
+
+    @classmethod
+    def describe(
+        cls, fact: Fact, subject: str | None, object: str | None, now: datetime, *, is_stale: bool
+    ) -> StoredFact:
+        """Describe a fact as it stands at ``now``, given the names of its subject and its object."""
+        proposition, standing = fact.proposition, fact.standing
+        validity = FactValidity(
+            proposition.modality,
+            standing.state,
+            proposition.valid_from,
+            standing.valid_to,
+            proposition.valid_from_precision,
+            standing.valid_to_precision,
+            is_stale,
+        )
+        status = validity.compute_status(now)
+        return cls(
+            id=f"fact:{fact.id}",
+            text=proposition.text,
+            subject=subject,
+            predicate=proposition.predicate,
+            object=object,
+            modality=proposition.modality,
+            topic=proposition.topic or None,
+            author=proposition.speaker,
+            at=proposition.at,
+            valid_from=proposition.valid_from,
+            valid_to=standing.valid_to,
+            state=standing.state,
+            is_stale=is_stale,
+            holds=status in ("holds", "planned"),
+            status=status,
+            valid_from_precision=proposition.valid_from_precision,
+            valid_to_precision=standing.valid_to_precision,
+            sources=fact.sources,
+            is_pinned=fact.ruling.is_pinned,
+            origin=fact.origin,
+            subject_key=proposition.subject,
+            object_key=proposition.object,
+        )
 
 
 @dataclass(frozen=True, slots=True)

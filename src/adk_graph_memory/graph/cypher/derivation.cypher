@@ -30,23 +30,12 @@ ORDER BY i.written
 // a row for each fact that was extracted: all that it says, its history, and what it is linked to
 MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND NOT f.direct
 RETURN f {
-  .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
-  .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state, .pinned, .upheld_until,
-  .owner_retracted_at, .ruling_reason, .origin,
-  subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
-  object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
-  subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
-  object_was: head(COLLECT { MATCH (f)-[r:OBJECT]->() RETURN r.was }),
-  absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
-  revisions: COLLECT {
+// include fact_columns
+  , revisions: COLLECT {
     MATCH (f)-[:HAS_REVISION]->(r) RETURN [r.n, r.reason, COLLECT { MATCH (r)-[b:BECAUSE_OF]->(e) RETURN [e.memory_id, b.key] }]
   },
   links: COLLECT { MATCH (f)-[s:SUPERSEDES|WOULD_SUPERSEDE]->(earlier) RETURN {later: f.id, earlier: earlier.id, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'} },
-  bases: COLLECT { MATCH (f)-[:DEPENDS_ON]->(base) RETURN base.id },
-  sources: COLLECT {
-    MATCH (f)-[s:SUPPORTED_BY]->(e)
-    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
-  }
+  bases: COLLECT { MATCH (f)-[:DEPENDS_ON]->(base) RETURN base.id }
 } AS fact
 
 // derived_entities

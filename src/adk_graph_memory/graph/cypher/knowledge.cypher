@@ -32,26 +32,31 @@ RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.abo
 // include facts_held
   AS facts
 
+// listed_fact @fragment
+// what a list tells of a fact
+  id: f.memory_id, .text, .predicate, .modality, .topic, .author, .timestamp, .offset, .valid_from, .valid_to, .state,
+  .valid_from_precision, .valid_to_precision, .stale, .pinned, .origin,
+  subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.key, .name, .type} }),
+  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.key, .name, .type} })
+
+// listed_sources @fragment
+// the words that a fact rests on, in the order in which they were said
+COLLECT {
+  MATCH (f)-[s:SUPPORTED_BY]->(memory)
+  WHERE
+// include memory_stands
+  WITH s, memory AS e
+  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
+  ORDER BY e.timestamp, e.seq
+}
+
 // stored_fact @fragment
 // a fact with its entities and the words that it rests on
-RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
-       f.author AS author, f.timestamp AS timestamp, f.offset AS offset, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
-       f.valid_from_precision AS valid_from_precision, f.valid_to_precision AS valid_to_precision,
-       f.stale AS stale, f.pinned AS pinned, f.origin AS origin,
-// include holds
-       AS holds,
-       head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
-       head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.key }) AS subject_key,
-       head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
-       head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.key }) AS object_key,
-       COLLECT {
-         MATCH (f)-[s:SUPPORTED_BY]->(memory)
-         WHERE
-// include memory_stands
-         WITH s, memory AS e
-         RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
-         ORDER BY e.timestamp, e.seq
-       } AS sources
+RETURN f {
+// include listed_fact
+  , sources:
+// include listed_sources
+} AS fact
 
 // facts
 // a row for each of the user's facts (of all, or of those that hold, happened or were planned; about these

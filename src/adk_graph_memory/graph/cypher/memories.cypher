@@ -121,13 +121,11 @@ RETURN near, around, forgotten, [f IN core | f.id] AS core,
   COLLECT { UNWIND facts AS a MATCH (a)-[:DEPENDS_ON]->(b) WHERE b IN facts RETURN [a.id, b.id] } AS dependencies,
   [f IN facts | f.id] AS facts
 
-// known_facts
-// a row for each of these facts, but those told to memory itself: all that it says, and the words that it rests on
-MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $ids AND NOT f.direct
-RETURN f {
+// fact_columns @fragment
+// all columns of a fact but its vectors, whom it is about and the words that it rests on
   .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
   .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state, .pinned, .upheld_until,
-  .owner_retracted_at, .ruling_reason,
+  .owner_retracted_at, .ruling_reason, .origin,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
   subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
@@ -137,6 +135,12 @@ RETURN f {
     MATCH (f)-[s:SUPPORTED_BY]->(e)
     RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
   }
+
+// known_facts
+// a row for each of these facts, but those told to memory itself: all that it says, and the words that it rests on
+MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $ids AND NOT f.direct
+RETURN f {
+// include fact_columns
 } AS fact
 
 // write_entities

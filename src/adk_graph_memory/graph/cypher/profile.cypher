@@ -38,22 +38,14 @@ WITH speakers, f, place ORDER BY f.support DESC, f.timestamp DESC, f.id
 WITH speakers, place, f.predicate AS predicate, collect(f) AS facts
 WITH speakers, place, facts[..CASE predicate WHEN 'states' THEN $statements ELSE $each END] AS facts
 UNWIND facts AS f
-WITH speakers, collect({
-  place: place, support: f.support, id: f.memory_id, text: f.text, predicate: f.predicate, modality: f.modality, topic: f.topic,
-  author: f.author, timestamp: f.timestamp, offset: f.offset, valid_from: f.valid_from, valid_to: f.valid_to, state: f.state,
-  valid_from_precision: f.valid_from_precision, valid_to_precision: f.valid_to_precision, stale: f.stale, pinned: f.pinned, origin: f.origin,
-  subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.name, .type} }),
-  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.name, .type} })
+WITH speakers, collect(f {place: place, .support,
+// include listed_fact
 })[..$most] AS facts
 RETURN speakers, facts
 
 // fact_sources
 // a row for each of these facts: the words that it rests on
 MATCH (f:@Memory {scope: $scope}) WHERE f:@Fact AND f.memory_id IN $ids
-RETURN f.memory_id AS id, COLLECT {
-  MATCH (f)-[s:SUPPORTED_BY]->(memory) WHERE
-// include memory_stands
-  WITH s, memory AS e
-  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
-  ORDER BY e.timestamp, e.seq
-} AS sources
+RETURN f.memory_id AS id,
+// include listed_sources
+  AS sources
