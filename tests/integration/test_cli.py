@@ -885,7 +885,7 @@ async def test_as_json_nothing_is_announced(command, known, monkeypatch):
     assert (await command("recall", "dog", *whose(known), "--json")).stderr == ""
     assert announced == []
     await command("recall", "dog", *whose(known))
-    assert announced == ["Loading the embedding model …", "Searching …"]
+    assert announced == ["Waiting for Neo4j …", "Loading the embedding model …", "Searching …"]
 
 
 # -- the shell --------------------------------------------------------------------------------------------------

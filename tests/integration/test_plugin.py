@@ -165,13 +165,13 @@ async def test_runs_that_were_queued_are_read_together(world, readings):
 @pytest.mark.slow
 async def test_only_what_is_new_is_offered(world, monkeypatch):
     offered: list[int] = []
-    queue = type(world.memory.memory).enqueue
+    queue = background.enqueue_turns
 
     async def counting(self: Any, turns: Any, **more: Any) -> int:
         offered.append(len(turns))
         return await queue(self, turns, **more)
 
-    monkeypatch.setattr(type(world.memory.memory), "enqueue", counting)
+    monkeypatch.setattr(background, "enqueue_turns", counting)
     runner = world.runner(idle=60)
     await world.start()
     for number in range(3):
@@ -310,7 +310,7 @@ async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monke
     runner = world.runner(idle=0)
     await world.start()
     with monkeypatch.context() as patch:
-        patch.setattr(type(world.memory.memory), "enqueue", fails)
+        patch.setattr(background, "enqueue_turns", fails)
         await world.say(runner, "My dog is called Rex.")
         await asyncio.sleep(0.2)
     await world.say(runner, "He is three.")
@@ -522,7 +522,7 @@ async def test_an_event_that_cannot_be_stored_takes_no_other_with_it(world, capl
 
 @pytest.mark.slow
 async def test_what_comes_in_while_a_queuing_fails_is_queued(world, monkeypatch):
-    queue, begun, go_on = type(world.memory.memory).enqueue, threading.Event(), threading.Event()
+    queue, begun, go_on = background.enqueue_turns, threading.Event(), threading.Event()
 
     async def fails_once(self: Any, turns: Any, **more: Any) -> int:
         if not begun.is_set():
@@ -531,7 +531,7 @@ async def test_what_comes_in_while_a_queuing_fails_is_queued(world, monkeypatch)
             raise ConnectionError("a bug")
         return await queue(self, turns, **more)
 
-    monkeypatch.setattr(type(world.memory.memory), "enqueue", fails_once)
+    monkeypatch.setattr(background, "enqueue_turns", fails_once)
     runner = world.runner(idle=60)
     await world.start()
     await world.say(runner, "My dog is called Rex.")

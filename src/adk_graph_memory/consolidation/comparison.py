@@ -62,11 +62,17 @@ class GraphLookup:
         supports = {source.turn_id for fact in self._extraction.facts for source in fact.sources}
         return sorted(supports.union(turn_id for turn_id, _ in self._extraction.mentions))
 
+    def resolve_entities(self, known_entities: Sequence[KnownEntity]) -> EntityResolution:
+        """Resolve the entities of the extraction, as far as these known entities tell."""
+        extraction = self._extraction
+        return entity_resolution.resolve_entities(extraction.entities, known_entities, extraction.authors)
+
     def make_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
-        """Make the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
-        resolution = entity_resolution.resolve_entities(
-            self._extraction.entities, known_entities, self._extraction.authors
-        )
+        """Make the propositions of the facts, as far as these known entities tell whom they are about."""
+        return self.list_propositions(self.resolve_entities(known_entities))
+
+    def list_propositions(self, resolution: EntityResolution) -> list[Proposition]:
+        """List the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
         possible_keys = _list_possible_keys(resolution)
         propositions = [
             fact_rules.make_proposition(fact, resolution.keys_by_ref, self._functional_predicates)

@@ -14,6 +14,7 @@ from datetime import datetime
 from adk_graph_memory.consolidation import entity_groups, entity_resolution, owner_words
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
 from adk_graph_memory.consolidation.entity_groups import EntityGroup
+from adk_graph_memory.consolidation.fact_rules import is_machine_said
 from adk_graph_memory.consolidation.readings import adopt_entity_keys, recall_decisions
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.restriction import withhold_facts
@@ -310,8 +311,13 @@ class _Replay:
     def select_candidates(self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = ()) -> Candidates:
         """Select the facts that the extraction may be about, and these, with all that ended them or rests on them."""
         entities = self._ledger.select_known_entities(extraction, ())
-        propositions = GraphLookup(extraction, reading.functional_predicates).make_propositions(entities)
-        places: set[object] = {place for proposition in propositions for place in _list_places(proposition)}
+        lookup = GraphLookup(extraction, reading.functional_predicates)
+        resolution = lookup.resolve_entities(entities)
+        machine_texts = {fact.text for fact in extraction.facts if is_machine_said(fact.sources)}
+        places = set[object]()
+        for proposition in lookup.list_propositions(resolution):
+            is_narrow = resolution.is_settled and proposition.text not in machine_texts
+            places.update(_list_places(proposition, is_narrow=is_narrow))
         refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
         refs += [ref for pair in reading.dependencies for ref in pair]
         refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
@@ -454,15 +460,23 @@ class _Replay:
                 self._mentions.setdefault((turn_id, new_key), new_former)
 
 
-def _list_places(proposition: Proposition) -> Iterator[object]:
-    """List where a fact of this proposition, or one that it may touch, is looked up."""
+def _list_places(proposition: Proposition, *, is_narrow: bool) -> Iterator[object]:
+    """List where the facts are looked up that a proposition may repeat, end or be ended by.
+
+    Where a subject has several values for a predicate, only facts of the same value are of interest (``is_narrow``),
+    unless its entities may turn out to be others, or an agent says it, who may repeat any of them in part.
+    """
     yield proposition.signature
     if proposition.predicate != STATES_PREDICATE:
-        yield proposition.subject, proposition.predicate
+        slot = proposition.subject, proposition.predicate
+        yield (*slot, proposition.value) if is_narrow and not proposition.is_functional else slot
 
 
 def _list_fact_places(fact: Fact) -> Iterator[object]:
-    yield from _list_places(fact.proposition)
+    slot = fact.proposition.subject, fact.proposition.predicate
+    yield fact.proposition.signature
+    if fact.proposition.predicate != STATES_PREDICATE:
+        yield from (slot, (*slot, fact.proposition.value))
     yield fact.id
     yield from fact.equivalent_signatures
     yield from (source.key for source in fact.sources)

@@ -202,14 +202,12 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
     if fact.standing.state == "retracted":
         reason = f"{old.text!r} was retracted: correct what stands in its place, as `adk-graph-memory history` names it"
         raise errors.InvalidArgument(reason=reason)
-    new = replace(old, is_correction=False)
+    dates = {"valid_from": correction.valid_from, "valid_to": correction.valid_to}
+    new = old.redate(**{name: date for name, date in dates.items() if not isinstance(date, EllipsisType)})
+    new = replace(new, is_correction=False)
     if correction.text is not None:
         object = choose_object(fact, correction.text, memory.entities)
         new = replace(new, text=correction.text, object=object)
-    if not isinstance(since := correction.valid_from, EllipsisType):
-        new = replace(new, valid_from=since, valid_from_precision=None)
-    if not isinstance(until := correction.valid_to, EllipsisType):
-        new = replace(new, valid_to=until, valid_to_precision=None)
     if new.valid_from and new.valid_to and new.valid_to < new.valid_from:
         raise errors.InvalidArgument(reason=f"it would end ({new.valid_to}) before it begins ({new.valid_from})")
     if (new.text, new.valid_from, new.valid_to) == (old.text, old.valid_from, old.valid_to):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -52,6 +52,10 @@ class Proposition(Wording):
         for name in ("valid_from", "valid_to"):
             if (date := getattr(self, name)) is not None and getattr(self, f"{name}_precision") is None:
                 object.__setattr__(self, f"{name}_precision", infer_precision(date))
+
+    def redate(self, **dates: datetime | None) -> Proposition:
+        """Return it with another ``valid_from`` or ``valid_to``, each as precise as it looks."""
+        return replace(self, **dates, **dict.fromkeys(f"{name}_precision" for name in dates))  # type: ignore[arg-type]
 
     @property
     def normal_text(self) -> NormalText:
@@ -248,6 +252,11 @@ class EntityResolution:
     keys_by_ref: Mapping[int, str] = field(default_factory=dict)
     planned_entities: tuple[PlannedEntity, ...] = ()
     doubts: tuple[EntityDoubt, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each entity is who it seems: none is in doubt, merged or split."""
+        return not self.doubts and not any(entity.merged_keys or entity.split_from for entity in self.planned_entities)
 
     @property
     def merge_targets(self) -> dict[str, str]:
