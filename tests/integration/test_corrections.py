@@ -12,12 +12,12 @@ import pytest
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.graph import ingest_queue, snapshots
 from adk_graph_memory.graph.connection import UserGraph
-from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.memory import owner as memory_owner
 from adk_graph_memory.memory.jobs import batches
 from adk_graph_memory.memory.rewriting import FREE_REWRITES
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.history import MemoryChange
+from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

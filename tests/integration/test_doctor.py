@@ -13,9 +13,9 @@ import pytest
 
 from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors
 from adk_graph_memory.cli.upkeep_commands import MAX_USERS_SHOWN, CheckupTally
-from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.graph.statements import name_index
 from adk_graph_memory.memory import rewriting
+from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.results import Checkup
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm

@@ -15,11 +15,10 @@ import pytz
 from neo4j import Record
 from neo4j.time import DateTime
 
-from adk_graph_memory.graph import fact_rows, reviews, snapshots, transfer
+from adk_graph_memory.graph import fact_rows, reviews, transfer, writing
 from adk_graph_memory.graph.connection import UserGraph
-from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, VectorSlot
-from adk_graph_memory.records.memory import RecordedMemory
+from adk_graph_memory.records.memory import MemoryDifference, MemorySnapshot, RecordedMemory, compare_memory
 from adk_graph_memory.records.portable import NodeKey, NodePlace, PortableEdge, PortableNode
 from adk_graph_memory.records.readings import encode_reading
 
@@ -142,7 +141,7 @@ class PastNodes:
     def make_fact(self, id: str, today: PortableNode | None) -> PortableNode:
         """Make the node of a fact, with all that leads from it."""
         fact = self._memory.derived.facts[id]
-        row = snapshots.make_fact_row(fact, self._difference, EmbeddingBatch())
+        row = writing.make_derived_row(fact, self._difference, EmbeddingBatch())
         before = dict(today.properties) if today else {}
         quotes = self._find_turns(row["sources"])
         expiries = [turn["expires_at"] for _, turn in quotes]
@@ -186,7 +185,7 @@ class PastNodes:
 
     def iterate_revisions(self) -> Iterator[PortableNode]:
         """Make the nodes of the revisions that the graph does not hold today."""
-        for row in snapshots.make_change_rows(self._difference)["revisions"]:
+        for row in writing.make_difference_rows(self._difference)["revisions"]:
             place = NodePlace("Revision", (row["fact_id"], row["n"]))
             quotes = self._find_turns(row["evidence"])
             expiries = [turn["revisions_expire_at"] for _, turn in quotes if turn["revisions_expire_at"]]
@@ -300,7 +299,7 @@ class _PastUser:
     def __init__(
         self, snapshot: MemorySnapshot, memory: RecordedMemory, places: PastPlaces, *, is_embedded: bool
     ) -> None:
-        difference = snapshots.compare_memory(snapshot.stored, memory.derived)
+        difference = compare_memory(snapshot.stored, memory.derived)
         self._snapshot, self._memory, self._places = snapshot, memory, places
         self._at = memory.at.timestamp()
         self._nodes = PastNodes(memory, difference, places, is_embedded=is_embedded)

@@ -1,19 +1,16 @@
-"""Find what was read by another extractor than today's, and write what is read in it now."""
+"""Find what was read by another extractor than today's."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from neo4j import Record
 
-from adk_graph_memory.graph import erasing, ingest_queue, writing
-from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
+from adk_graph_memory.graph import erasing, ingest_queue
+from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.ingest_queue import CONTEXT_TURNS, Lease
 from adk_graph_memory.graph.listings import iterate_owners
-from adk_graph_memory.graph.snapshots import MemorySnapshot
-from adk_graph_memory.records.readings import Reading, encode_reading
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Turn
 
@@ -36,18 +33,6 @@ class OutdatedTurns:
     topics: tuple[str, ...]
     ingest_ids: Mapping[str, str]
     """by turn id, the ingest that read it last"""
-
-
-@dataclass(frozen=True, slots=True)
-class Rereading:
-    """A window of turns that was read again: what was read, and the columns of the turns' and the ingest's nodes."""
-
-    reading: Reading
-    report: str
-    model: str
-    topics: tuple[str, ...]
-    turns: Sequence[Mapping[str, Any]]
-    """memory_id, ingest (that read it before), extracted, manner and writer of each"""
 
 
 async def iterate_outdated_sessions(
@@ -111,30 +96,3 @@ async def fetch_contexts(graph: UserGraph, windows: Sequence[Lease]) -> dict[str
     firsts = [{"ingest": window.ingest_id, "first": window.memory_ids[window.turns[0].id]} for window in windows]
     rows = await graph.run_statement("contexts", windows=firsts, context=CONTEXT_TURNS)
     return {row["ingest"]: tuple(map(ingest_queue.read_turn, row["turns"])) for row in rows}
-
-
-async def are_turns_as_read(transaction: Transaction, rereading: Rereading) -> bool:
-    """Whether nobody has edited, forgotten or claimed any of the turns meanwhile; the user has to be locked."""
-    rows = [{"memory_id": turn["memory_id"], "ingest": turn["ingest"]} for turn in rereading.turns]
-    [row] = await transaction.run_statement("turns_as_read", turns=rows)
-    return bool(row["turns"] == len(rows))
-
-
-async def write_rereading(transaction: Transaction, snapshot: MemorySnapshot, rereading: Rereading) -> None:
-    """Store what was read again, within a transaction that began a rewrite; what was read before stays for history."""
-    reading = rereading.reading
-    await transaction.run_statement(
-        "write_rereading",
-        id=reading.id,
-        session_id=reading.session_id,
-        at=reading.at,
-        writes=snapshot.writes + 1,
-        report=rereading.report,
-        extractor=reading.extractor,
-        model=rereading.model,
-        topics=list(rereading.topics),
-        reading=encode_reading(reading),
-        held=len(reading.held) or None,
-        turns=list(rereading.turns),
-    )
-    await writing.mark_unread_turns(transaction, reading)

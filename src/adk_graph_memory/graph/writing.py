@@ -1,21 +1,24 @@
-"""Apply write plans and add facts to the graph; count memories and list changed facts."""
+"""Write memories: what an ingest plans, what a rewrite changes, and what is added directly."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from adk_graph_memory.graph import fact_rows, lucene
+from adk_graph_memory.graph import fact_rows, ingest_queue, lucene
 from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.records.facts import PlannedFact, WritePlan
-from adk_graph_memory.records.readings import Reading, encode_reading
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.records.facts import Fact, PlannedFact, WritePlan
+from adk_graph_memory.records.memory import MemoryDifference, MemorySnapshot
+from adk_graph_memory.records.readings import OwnerWord, Reading, encode_reading
 from adk_graph_memory.records.results import IngestReport
+from adk_graph_memory.records.turns import OWNER_SESSION
 from adk_graph_memory.runtime import telemetry
 
 WriteOutcome = Literal["written", "taken", "outdated"]
@@ -179,3 +182,158 @@ def _list_kept_quotes(window: Lease, plan: WritePlan) -> list[dict[str, Any]]:
         if source.turn_id in quote_keys:
             quote_keys[source.turn_id].append(source.quote_key)
     return [{"event": memory_ids[id], "keys": keys} for id, keys in quote_keys.items()]
+
+
+# -- what a rewrite changes ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """A window of turns that was read again: what was read, and the columns of the turns' and the ingest's nodes."""
+
+    reading: Reading
+    report: str
+    model: str
+    topics: tuple[str, ...]
+    turns: Sequence[Mapping[str, Any]]
+    """memory_id, ingest (that read it before), extracted, manner and writer of each"""
+
+
+async def write_difference(transaction: Transaction, difference: MemoryDifference, batch: EmbeddingBatch) -> None:
+    """Erase and write what differs, within an open transaction."""
+    slot = batch.to_parameters()
+    await transaction.run_rows("erase_facts", difference.erased_facts)
+    await transaction.run_rows("erase_vectors", difference.reworded_facts)
+    await transaction.run_statement("erase_changes", difference.erased_changes)
+    await transaction.run_rows("erase_entities", difference.erased_entities)
+    entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]
+    await transaction.run_rows("rewrite_entities", entity_rows, **slot)
+    rows = [make_derived_row(fact, difference, batch) for fact in difference.facts]
+    await transaction.run_rows("write_facts", rows, **slot)
+    rulings = [{"id": f.id, **fact_rows.make_ruling_columns(f.ruling)} for f in difference.facts]
+    await transaction.run_rows("write_rulings", rulings)
+    await transaction.run_rows("rewrite_fact_entities", rows)
+    mention_rows = [
+        {"event": turn_id, "key": entity_key, "was": difference.derived.mentions[turn_id, entity_key]}
+        for turn_id, entity_key in difference.mentions
+    ]
+    await transaction.run_rows("rewrite_mentions", mention_rows)
+    await write_changes(transaction, make_difference_rows(difference))
+
+
+def make_derived_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
+    """Make a derived fact's row for ``write_facts``."""
+    stored = difference.stored.facts.get(fact.id)
+    kept_keys = {source.key for source in fact.sources}
+    planned = PlannedFact(
+        fact.id,
+        fact.proposition,
+        is_new=stored is None,
+        is_reworded=stored is not None and stored.proposition.text != fact.proposition.text,
+        sources=fact.sources,
+        moved_sources=tuple(source for source in stored.sources if source.key not in kept_keys) if stored else (),
+        standing=fact.standing,
+    )
+    return fact_rows.make_fact_row(planned, batch, {}, fact.extractor) | {
+        "recorded_at": fact.recorded_at,
+        "retired_at": fact.retired_at,
+        "subject_was": fact.former_entity_keys[0],
+        "object_was": fact.former_entity_keys[1],
+    }
+
+
+def make_difference_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
+    """Make the rows of what changed for ``write_changes``."""
+    derived = difference.derived
+    revision_rows = []
+    for id, key in difference.revisions:
+        [revision] = [item for item in derived.facts[id].revisions if item.revision.key == key]
+        row = fact_rows.make_revision_row(revision.revision, {}, revision.judge)
+        revision_rows.append(row | {"recorded_at": revision.recorded_at})
+    links = [derived.links[pair] for pair in difference.links]
+    touched = {fact.id for fact in difference.facts}.union(*derived.dependencies, *difference.links)
+    return {
+        "links": [asdict(link.link) | {"recorded_at": link.recorded_at} for link in links],
+        "dependencies": [list(pair) for pair in difference.dependencies],
+        "revisions": revision_rows,
+        "touched": sorted(touched),
+    }
+
+
+async def write_owner_word(transaction: Transaction, snapshot: MemorySnapshot, word: OwnerWord) -> None:
+    """Store what the owner said, within a transaction that began a rewrite."""
+    await transaction.run_statement(
+        "write_owner_word",
+        id=word.reading.id,
+        session_id=OWNER_SESSION,
+        session_uid=f"elsewhere:{digest(OWNER_SESSION)}",
+        at=word.reading.at,
+        writes=snapshot.writes + 1,
+        reading=encode_reading(word.reading),
+        by=word.reading.extractor,
+        turns=[ingest_queue.make_turn_row(turn, OWNER_SESSION) for turn in word.turns],
+    )
+
+
+async def begin_rewrite(
+    transaction: Transaction,
+    snapshot: MemorySnapshot,
+    readings: Sequence[Reading],
+    undone_ids: Sequence[str] = (),
+) -> bool:
+    """Lock the user and store the readings that are left; return False if the user was written to meanwhile.
+
+    Turns that the undone ingests had read again count as they were read before.
+    """
+    rows = await transaction.run_statement("begin_rewrite", writes=snapshot.writes)
+    if not rows or not rows[0]["is_current"]:
+        return False
+    await transaction.run_rows("restore_former_readings", undone_ids)
+    kept = {reading.id: replace(reading, reread_at={}) for reading in readings}
+    changed = {
+        reading.id: kept.get(reading.id)
+        for reading in snapshot.readings
+        if kept.get(reading.id) != replace(reading, reread_at={})
+    }
+    await replace_readings(transaction, changed)
+    return True
+
+
+async def replace_readings(transaction: Transaction, readings: Mapping[str, Reading | None]) -> None:
+    """Store readings in their requests, within an open transaction; a request of which nothing is left goes."""
+    rows = [_make_reading_row(id, reading) for id, reading in readings.items()]
+    await transaction.run_rows("rewrite_readings", rows)
+
+
+def _make_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:
+    if reading is None:
+        return {"id": id, "reading": None, "held": None, "reviewed": None}
+    held, reviewed = len(reading.held) or None, reading.is_reviewed or None
+    return {"id": id, "reading": encode_reading(reading), "held": held, "reviewed": reviewed}
+
+
+async def are_turns_as_read(transaction: Transaction, rereading: Rereading) -> bool:
+    """Whether nobody has edited, forgotten or claimed any of the turns meanwhile; the user has to be locked."""
+    rows = [{"memory_id": turn["memory_id"], "ingest": turn["ingest"]} for turn in rereading.turns]
+    [row] = await transaction.run_statement("turns_as_read", turns=rows)
+    return bool(row["turns"] == len(rows))
+
+
+async def write_rereading(transaction: Transaction, snapshot: MemorySnapshot, rereading: Rereading) -> None:
+    """Store what was read again, within a transaction that began a rewrite; what was read before stays for history."""
+    reading = rereading.reading
+    await transaction.run_statement(
+        "write_rereading",
+        id=reading.id,
+        session_id=reading.session_id,
+        at=reading.at,
+        writes=snapshot.writes + 1,
+        report=rereading.report,
+        extractor=reading.extractor,
+        model=rereading.model,
+        topics=list(rereading.topics),
+        reading=encode_reading(reading),
+        held=len(reading.held) or None,
+        turns=list(rereading.turns),
+    )
+    await mark_unread_turns(transaction, reading)

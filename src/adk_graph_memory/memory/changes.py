@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from adk_graph_memory.graph.snapshots import MemoryDifference
 from adk_graph_memory.records.facts import Fact
 from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
-from adk_graph_memory.records.memory import DerivedEntity
+from adk_graph_memory.records.memory import DerivedEntity, MemoryDifference
 
 
 def describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChange:

@@ -17,11 +17,11 @@ from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.artifacts import ContentKey, delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
 from adk_graph_memory.graph.connection import UserGraph
-from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.history import MemoryChange
+from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.results import Receipt
 from adk_graph_memory.records.scopes import check_text
 from adk_graph_memory.records.turns import check_timezone_aware, make_memory_id

@@ -17,12 +17,12 @@ from typing import Any, BinaryIO, TypeVar
 from adk_graph_memory import errors
 from adk_graph_memory.graph import export_lines, schema, transfer, vector_slots
 from adk_graph_memory.graph.blobs import list_trusted_stores
-from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.graph.transfer import VectorTarget
 from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.memory.maintenance import embed_missing_nodes
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.memory.vectors import NOT_EMBEDDED
+from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.portable import ExportHeader, NodePlace, PortableEdge, PortableNode
 from adk_graph_memory.records.reports import LOOSE, ImportReceipt, SkippedRow, Tally
 from adk_graph_memory.records.scopes import Scope

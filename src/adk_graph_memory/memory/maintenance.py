@@ -15,9 +15,9 @@ from adk_graph_memory.graph.blobs import delete_contents
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.erasing import PrunedBatch, PruneRequest
 from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
-from adk_graph_memory.graph.snapshots import MemoryDifference
 from adk_graph_memory.language.dates import parse_duration
 from adk_graph_memory.memory.engine import Engine, UserContext
+from adk_graph_memory.records.memory import MemoryDifference
 from adk_graph_memory.records.reports import Finding, Invariant
 from adk_graph_memory.records.results import Checkup, PruneKind, PruneReport
 from adk_graph_memory.records.scopes import SharedMemory

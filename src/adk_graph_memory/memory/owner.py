@@ -24,7 +24,6 @@ from adk_graph_memory.consolidation.owner_words import (
 )
 from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.graph import reviews
-from adk_graph_memory.graph.snapshots import MemorySnapshot
 from adk_graph_memory.language.spelling import choose_named
 from adk_graph_memory.memory import forgetting
 from adk_graph_memory.memory.changes import describe_change
@@ -33,7 +32,7 @@ from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import Fact, Proposition
 from adk_graph_memory.records.history import HeldFact, MemoryChange, Proposal, ProposalAction
-from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory
+from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory, MemorySnapshot
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, Reading, RulingOperation
 from adk_graph_memory.records.scopes import check_text
 from adk_graph_memory.records.turns import OWNER_SESSION, Turn, check_timezone_aware, is_evidence

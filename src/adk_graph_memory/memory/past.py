@@ -11,13 +11,12 @@ from typing import Any
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.graph import fact_rows, snapshots
 from adk_graph_memory.graph.connection import UserGraph
-from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import match_names
 from adk_graph_memory.language.text import find_proof
 from adk_graph_memory.memory.rewriting import Erasure, derive_memory, select_current_readings
 from adk_graph_memory.records.facts import AsOf, Fact
-from adk_graph_memory.records.memory import DerivedMemory, RecordedMemory
+from adk_graph_memory.records.memory import DerivedMemory, MemoryDifference, MemorySnapshot, RecordedMemory
 from adk_graph_memory.records.results import Recollection, StoredFact
 
 MAX_DEPENDENCY_DEPTH = 4

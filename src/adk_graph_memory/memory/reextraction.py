@@ -20,8 +20,9 @@ from adk_graph_memory import errors
 from adk_graph_memory.consolidation.replay import list_known_entities, replay_readings, select_candidates
 from adk_graph_memory.graph import rereads, snapshots, writing
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
-from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns, Rereading
+from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.graph.writing import Rereading
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.memory.ingestion import Ingestion, WindowPlan, iterate_extracted_passages

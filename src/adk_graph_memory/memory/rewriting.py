@@ -23,12 +23,11 @@ from adk_graph_memory.consolidation.restriction import (
     restrict_readings,
 )
 from adk_graph_memory.consolidation.salvage import salvage_reading
-from adk_graph_memory.graph import erasing, rereads, reviews, snapshots, writing
+from adk_graph_memory.graph import erasing, reviews, snapshots, writing
 from adk_graph_memory.graph.connection import Transaction, UserGraph
-from adk_graph_memory.graph.rereads import Rereading
-from adk_graph_memory.graph.snapshots import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.records.memory import DerivedMemory
+from adk_graph_memory.graph.writing import Rereading
+from adk_graph_memory.records.memory import DerivedMemory, MemoryDifference, MemorySnapshot, compare_memory
 from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading
 from adk_graph_memory.records.results import Receipt
 from adk_graph_memory.records.turns import Role, is_evidence
@@ -241,7 +240,7 @@ class Rewriter:
         batch = await self._embed_passages(rewrite.difference)
 
         async def work(transaction: Transaction) -> writing.WriteOutcome:
-            if not await rereads.are_turns_as_read(transaction, rereading):
+            if not await writing.are_turns_as_read(transaction, rereading):
                 return "taken"
             return "written" if await self._write(transaction, rewrite, batch) else "outdated"
 
@@ -277,7 +276,7 @@ class Rewriter:
             await snapshots.lock_user(transaction)
             snapshot, lost = await snapshots.read_damaged_snapshot(transaction)
             salvaged = await asyncio.to_thread(_salvage_readings, snapshot, lost)
-            await snapshots.replace_readings(transaction, salvaged)
+            await writing.replace_readings(transaction, salvaged)
 
         await self._graph.transact(work)
 
@@ -325,12 +324,12 @@ class Rewriter:
         """
         snapshot, erasure, connection = rewrite.snapshot, rewrite.erasure, self._graph.connection
         undone_ids = sorted(erasure.reading_ids)
-        if not await snapshots.begin_rewrite(transaction, snapshot, rewrite.readings, undone_ids):
+        if not await writing.begin_rewrite(transaction, snapshot, rewrite.readings, undone_ids):
             return False
         if rewrite.word:
-            await snapshots.write_owner_word(transaction, snapshot, rewrite.word)
+            await writing.write_owner_word(transaction, snapshot, rewrite.word)
         if rewrite.rereading:
-            await rereads.write_rereading(transaction, snapshot, rewrite.rereading)
+            await writing.write_rereading(transaction, snapshot, rewrite.rereading)
         fact_turn_ids = {
             source.turn_id
             for id in erasure.fact_ids
@@ -342,7 +341,7 @@ class Rewriter:
         await erasing.erase_events(self._graph, transaction, ids, is_final=is_final)
         await erasing.erase_statements(transaction, sorted(erasure.statement_ids))
         await _erase_lost_words(transaction, rewrite)
-        await snapshots.write_difference(transaction, rewrite.difference, batch)
+        await writing.write_difference(transaction, rewrite.difference, batch)
         return True
 
     async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
@@ -383,7 +382,7 @@ def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
 
 def _plan_rewrite(snapshot: MemorySnapshot, readings: list[Reading]) -> Rewrite:
     derived = replay_readings(select_current_readings(snapshot, readings))
-    return Rewrite(snapshot, readings, snapshots.compare_memory(snapshot.stored, derived))
+    return Rewrite(snapshot, readings, compare_memory(snapshot.stored, derived))
 
 
 def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:

@@ -1,14 +1,15 @@
-"""What a user's readings make of the graph: entities, facts with their history, and what links them."""
+"""A user's memory as data: as the graph stores it, as their readings derive it, and how the two differ."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adk_graph_memory.records.facts import Fact, FactLink
 from adk_graph_memory.records.readings import Reading
-from adk_graph_memory.records.turns import Origin
+from adk_graph_memory.records.turns import Origin, Passage
 
 FactPair = tuple[str, str]
 
@@ -96,3 +97,125 @@ class StoredMemory:
     dependencies: frozenset[FactPair] = frozenset()
     origins: dict[str, Origin | None] = field(default_factory=dict)
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySnapshot:
+    """All of a user at one time: what they said, what was read of it, and what the graph holds.
+
+    ``turns`` and ``statements`` are maps of properties by memory id; ``writes`` counts the writes until then.
+    """
+
+    writes: int
+    turns: Mapping[str, Mapping[str, Any]]
+    statements: Mapping[str, Mapping[str, Any]]
+    readings: tuple[Reading, ...]
+    stored: StoredMemory
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDifference:
+    """What has to be erased and written so that the graph holds a derived memory."""
+
+    derived: DerivedMemory
+    erased_facts: tuple[str, ...]
+    erased_entities: tuple[str, ...]
+    erased_changes: Mapping[str, list[list[str]]]
+    facts: tuple[Fact, ...]
+    entities: tuple[DerivedEntity, ...]
+    links: tuple[FactPair, ...]
+    dependencies: tuple[FactPair, ...]
+    mentions: tuple[tuple[str, str], ...]
+    revisions: tuple[tuple[str, str], ...]
+    stored: StoredMemory
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the graph holds the derived memory already."""
+        return self.count == 0
+
+    @property
+    def count(self) -> int:
+        """How many nodes and edges have to be erased or written."""
+        erased = (self.erased_facts, self.erased_entities, *self.erased_changes.values())
+        written = (self.facts, self.entities, self.links, self.dependencies, self.mentions, self.revisions)
+        return sum(map(len, (*erased, *written)))
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The texts that need a vector: new wordings and new names."""
+        texts = [fact.proposition.text for fact in self.facts if self._is_reworded(fact)]
+        texts += [entity.name for entity in self.entities if entity.key not in self.stored.entities]
+        return [Passage(text) for text in dict.fromkeys(texts)]
+
+    @property
+    def reworded_facts(self) -> list[str]:
+        """The ids of stored facts that get another wording."""
+        return [fact.id for fact in self.facts if fact.id in self.stored.facts and self._is_reworded(fact)]
+
+    def _is_reworded(self, fact: Fact) -> bool:
+        stored = self.stored.facts.get(fact.id)
+        return stored is None or stored.proposition.text != fact.proposition.text
+
+
+def _make_comparable(fact: Fact) -> Fact:
+    """Return the fact with its sources in an order of their own."""
+    return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)))
+
+
+def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
+    """Find what of the stored memory is not as derived."""
+    facts = {id: (_make_comparable(fact), fact.origin) for id, fact in derived.facts.items()}
+    stored_facts = {id: (_make_comparable(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
+    changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
+    entities = derived.entities
+    links = {pair: link.link for pair, link in derived.links.items()}
+    erased_facts = stored.facts.keys() - facts.keys()
+    revisions = _list_revisions(derived)
+    stored_revisions = {pair: content for pair, content in stored.revisions.items() if pair[0] in facts}
+    erased_revisions = {pair for pair, content in stored_revisions.items() if revisions.get(pair) != content}
+    # A link that differs is erased and written again: an old reason would stay otherwise.
+    erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
+    erased_bases = set(stored.dependencies - derived.dependencies)
+    erased_keys = stored.entities.keys() - entities.keys()
+    erased_mentions = {pair for pair in stored.mentions if pair not in derived.mentions and pair[1] not in erased_keys}
+    return MemoryDifference(
+        derived,
+        tuple(sorted(erased_facts)),
+        tuple(sorted(erased_keys)),
+        {
+            "links": _list_pairs(erased_links),
+            "dependencies": _list_pairs(erased_bases),
+            "mentions": _list_pairs(erased_mentions),
+            "revisions": _list_pairs(erased_revisions),
+        },
+        tuple(derived.facts[id] for id in sorted(changed_ids)),
+        tuple(derived.entities[key] for key, entity in sorted(entities.items()) if stored.entities.get(key) != entity),
+        tuple(sorted(pair for pair, link in links.items() if stored.links.get(pair) != link)),
+        tuple(sorted(derived.dependencies - stored.dependencies)),
+        tuple(sorted(pair for pair, was in derived.mentions.items() if stored.mentions.get(pair, ...) != was)),
+        tuple(
+            sorted(
+                pair
+                for pair, content in revisions.items()
+                # One that is missing of a fact that is as it was may have expired.
+                if stored_revisions.get(pair, content) != content
+                or (pair[0] in changed_ids and pair not in stored_revisions)
+            )
+        ),
+        stored,
+    )
+
+
+def _list_revisions(derived: DerivedMemory) -> dict[tuple[str, str], RevisionContent]:
+    return {
+        (id, item.revision.key): RevisionContent(
+            item.revision.reason, frozenset(source.key for source in item.revision.evidence)
+        )
+        for id, fact in derived.facts.items()
+        for item in fact.revisions
+    }
+
+
+def _list_pairs(pairs: set[tuple[str, str]]) -> list[list[str]]:
+    return [list(pair) for pair in sorted(pairs)]
