@@ -46,8 +46,7 @@ async def export(
     """Write sessions, memory and artifacts of a user, an app or everybody into a file that another graph can import.
 
     `import --from export` reads it. Artifact content in a store, and secrets, are not exported. With `--recorded-at`,
-    the file holds the memory as it was on record then, derived from what had been read by then, without anything
-    forgotten since.
+    the file holds what had been said and read by then, without anything forgotten since; the import derives the facts.
     """
     if output is None and wants_json.get():
         raise UsageError("--json describes a file: name it with --output.")

@@ -128,7 +128,7 @@ class _Export:
         if self._recorded_at is None:
             return transfer.iterate_nodes(self._connection.user(scope), live)
         snapshot = await snapshots.fetch_snapshot(self._connection.user(scope))
-        memory = await asyncio.to_thread(past.derive_recorded_memory, snapshot, self._recorded_at)
+        memory = await asyncio.to_thread(past.select_recorded_memory, snapshot, self._recorded_at)
         return past_export.iterate_past_nodes(self._connection.user(scope), live, snapshot, memory)
 
     def _count(self, node: PortableNode) -> None:

@@ -384,8 +384,8 @@ class GraphMemory(Closeable):
             target: a path, where the file appears once it is complete, or an open text file.
             app_name: only this app.
             user_id: only this user.
-            as_of: write the memory as it was on record then, re-derived from what had been read by then; this takes RAM
-                in proportion to one user's memory. Anything forgotten since stays forgotten. Sessions, events and
+            as_of: write what had been said and read by then; the import derives the facts from it. This takes RAM in
+                proportion to one user's memory. Anything forgotten since stays forgotten. Sessions, events and
                 artifacts count by their own times. State that was written later is left out; an app's state always is.
 
         Raises:

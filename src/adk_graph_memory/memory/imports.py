@@ -237,13 +237,15 @@ class ExportedEdge:
 class SectionWriter:
     """Writes one user.
 
-    ``checks_tombstones`` says that something of the user was forgotten here: it stays forgotten.
+    ``checks_tombstones`` says that something of the user was forgotten here: it stays forgotten. ``is_derived`` says
+    that the file holds what follows from the readings; one as of a time does not.
     """
 
     user: UserContext
     tally: Tally
     target: VectorTarget
     checks_tombstones: bool
+    is_derived: bool
     refused_turns: set[str] = field(default_factory=set)
     refused_readings: set[str] = field(default_factory=set)
     is_complete: bool = True
@@ -256,6 +258,8 @@ class SectionWriter:
             on_progress(self.tally.describe_progress())
         for edges in _batch_edges(_iterate_edges(section)):
             await self._write_by_halves(edges, self._write_edges)
+        if not self.is_derived:
+            await self.user.rewriter.restore_derivation()
         await self._erase_refused()
         return self.is_complete
 
@@ -472,9 +476,10 @@ class ExportImporter:
             return
         count("users", "new" if outcome == "new" else "continued")
         count("nodes", "new" if outcome == "new" else "known")
-        writer = SectionWriter(user, self.tally, self._target, checks_tombstones=has_tombstones)
+        is_derived = header.recorded_at is None
+        writer = SectionWriter(user, self.tally, self._target, checks_tombstones=has_tombstones, is_derived=is_derived)
         if await writer.write_section(section, self._on_progress):
-            if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
+            if not is_derived and self._target.slot is not None:
                 await embed_missing_nodes(user)
             await transfer.finish_user(user.graph, header.id)
 

@@ -14,9 +14,10 @@ from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import match_names
 from adk_graph_memory.language.text import find_proof
-from adk_graph_memory.memory.rewriting import Erasure, derive_memory, select_current_readings
+from adk_graph_memory.memory.rewriting import Erasure, derive_memory, list_remaining_readings, select_current_readings
 from adk_graph_memory.records.facts import AsOf, Fact
-from adk_graph_memory.records.memory import DerivedMemory, MemoryDifference, MemorySnapshot, RecordedMemory
+from adk_graph_memory.records.memory import DerivedMemory, MemorySnapshot, RecordedMemory
+from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import Recollection, StoredFact
 
 MAX_DEPENDENCY_DEPTH = 4
@@ -44,11 +45,6 @@ def _find_beginning(memory: DerivedMemory, fact: Fact) -> datetime:
     facts = memory.facts.values() if corrected_at else ()
     replaced = (other.proposition for other in facts if other.ruling.retracted_at in corrected_at)
     return min([proposition.at, *(other.at for other in replaced if other.predicate == proposition.predicate)])
-
-
-def find_stale_facts(memory: DerivedMemory) -> frozenset[str]:
-    """Find the facts, by their ids, that rest on one which no longer holds."""
-    return frozenset(id for id in memory.facts if _is_stale(memory, id))
 
 
 def _get_name(memory: DerivedMemory, key: str | None) -> str | None:
@@ -171,8 +167,10 @@ async def derive_past_memory(graph: UserGraph, as_of: AsOf) -> PastMemory:
 def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
     now = datetime.now(UTC)
     valid, recorded = as_of.valid or as_of.recorded or now, as_of.recorded or now
-    memory, difference = _derive_recorded_memory(snapshot, recorded)
-    facts = [*list_past_facts(memory.derived, valid)]
+    readings, difference = derive_memory(snapshot, _select_expired(snapshot))
+    memory = _select_recorded_memory(snapshot, readings, recorded)
+    derived = replay_readings(select_current_readings(snapshot, memory.readings))
+    facts = [*list_past_facts(derived, valid)]
     facts += _list_statements(snapshot.statements, valid, memory.statement_ids)
     facts.sort(key=lambda fact: fact.id)
     facts.sort(key=lambda fact: fact.at, reverse=True)
@@ -189,16 +187,19 @@ def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
     )
 
 
-def derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> RecordedMemory:
-    """Derive what memory had recorded at a time."""
-    memory, _ = _derive_recorded_memory(snapshot, recorded)
-    return replace(memory, stale_ids=find_stale_facts(memory.derived))
+def select_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> RecordedMemory:
+    """Select what memory had recorded at a time."""
+    return _select_recorded_memory(snapshot, list_remaining_readings(snapshot, _select_expired(snapshot)), recorded)
 
 
-def _derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> tuple[RecordedMemory, MemoryDifference]:
-    """Return also how the memory of today differs from the graph."""
-    expired_ids = frozenset(id for id, turn in snapshot.turns.items() if not turn["stands"])
-    readings, difference = derive_memory(snapshot, Erasure(expired_ids, takes_words=False))
+def _select_expired(snapshot: MemorySnapshot) -> Erasure:
+    expired_ids = (id for id, turn in snapshot.turns.items() if not turn["stands"])
+    return Erasure(frozenset(expired_ids), takes_words=False)
+
+
+def _select_recorded_memory(
+    snapshot: MemorySnapshot, readings: Iterable[Reading], recorded: datetime
+) -> RecordedMemory:
     known = tuple(
         replace(reading, reread_at=_cut_times(reading.reread_at, recorded))
         for reading in readings
@@ -206,8 +207,7 @@ def _derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> tup
     )
     statements = snapshot.statements.items()
     statement_ids = (id for id, row in statements if row["stands"] and row["recorded_at"].to_native() <= recorded)
-    derived = replay_readings(select_current_readings(snapshot, known))
-    return RecordedMemory(recorded, known, frozenset(statement_ids), derived), difference
+    return RecordedMemory(recorded, known, frozenset(statement_ids))
 
 
 def _cut_times(times: Mapping[str, datetime], until: datetime) -> dict[str, datetime]:

@@ -213,7 +213,7 @@ class Rewriter:
         """
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
-            readings = _restrict_readings(snapshot, NOTHING)
+            readings = list_remaining_readings(snapshot, NOTHING)
             current = select_current_readings(snapshot, readings)
             word = make_word(snapshot, replay_readings(current))
             return replace(_plan_rewrite(snapshot, [*readings, word.reading]), word=word)
@@ -285,7 +285,7 @@ class Rewriter:
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
             revised = replace(snapshot, readings=tuple(map(revise, snapshot.readings)))
-            return _plan_rewrite(snapshot, _restrict_readings(revised, NOTHING))
+            return _plan_rewrite(snapshot, list_remaining_readings(revised, NOTHING))
 
         return (await self._rewrite_memory(plan, lambda rewrite: True)).difference
 
@@ -376,7 +376,7 @@ def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Read
 
 def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
     lost_words = erasure.find_lost_words(snapshot)
-    rewrite = _plan_rewrite(snapshot, _restrict_readings(snapshot, erasure, lost_words))
+    rewrite = _plan_rewrite(snapshot, list_remaining_readings(snapshot, erasure, lost_words))
     return replace(rewrite, erasure=erasure, lost_words=lost_words)
 
 
@@ -387,7 +387,9 @@ def _plan_rewrite(snapshot: MemorySnapshot, readings: list[Reading]) -> Rewrite:
 
 def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:
     new = rereading.reading
-    readings = [replace(former, reread_at=_date_turns(former, new)) for former in _restrict_readings(snapshot, NOTHING)]
+    readings = [
+        replace(former, reread_at=_date_turns(former, new)) for former in list_remaining_readings(snapshot, NOTHING)
+    ]
     return replace(_plan_rewrite(snapshot, [*readings, new]), rereading=rereading)
 
 
@@ -397,9 +399,10 @@ def _date_turns(former: Reading, new: Reading) -> dict[str, datetime]:
     return {**{id: new.at for id in ids if new.at}, **former.reread_at}
 
 
-def _restrict_readings(
+def list_remaining_readings(
     snapshot: MemorySnapshot, erasure: Erasure, lost_words: frozenset[str] = frozenset()
 ) -> list[Reading]:
+    """List what is left of the readings without what is erased."""
     readings = list(snapshot.readings)
     for gone in (reading for reading in snapshot.readings if reading.id in erasure.reading_ids):
         readings = [_forget_rereading(reading, gone) for reading in readings]
@@ -415,7 +418,7 @@ def _forget_rereading(reading: Reading, gone: Reading) -> Reading:
 def list_readings_without(snapshot: MemorySnapshot, turn_ids: Collection[str]) -> list[Reading]:
     """List the readings of a memory that has not read these turns, but all others."""
     erasure = Erasure(frozenset(snapshot.turns.keys() & frozenset(turn_ids)), takes_words=False)
-    return select_current_readings(snapshot, _restrict_readings(snapshot, erasure))
+    return select_current_readings(snapshot, list_remaining_readings(snapshot, erasure))
 
 
 def select_current_readings(snapshot: MemorySnapshot, readings: Sequence[Reading]) -> list[Reading]:

@@ -61,14 +61,12 @@ class DerivedMemory:
 class RecordedMemory:
     """What memory had recorded at a time, without what was forgotten, undone or has expired since.
 
-    ``statement_ids`` are the memory ids of the statements that had been added, ``stale_ids`` those of stale facts.
+    ``statement_ids`` are the memory ids of the statements that had been added.
     """
 
     at: datetime
     readings: tuple[Reading, ...]
     statement_ids: frozenset[str]
-    derived: DerivedMemory
-    stale_ids: frozenset[str] = frozenset()
 
     @property
     def heard_turn_ids(self) -> frozenset[str]:
