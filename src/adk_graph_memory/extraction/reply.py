@@ -46,13 +46,9 @@ def _parse_numbers(value: Any) -> Any:
     return list(dict.fromkeys(number for number in map(_parse_number, values) if isinstance(number, int)))
 
 
-def _replace_null(value: Any) -> Any:
-    return "" if value is None else value
-
-
 LenientInt = Annotated[int, BeforeValidator(_parse_number)]
 LenientInts = Annotated[list[int], BeforeValidator(_parse_numbers)]
-LenientText = Annotated[str, BeforeValidator(_replace_null)]
+LenientText = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 LenientTexts = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
 
 
@@ -181,7 +177,9 @@ def parse_reply(
     drop_counts: Counter[str] = Counter()
     reply_entities = _ReplyEntities(reply.entities, known_entities, vocabulary, drop_counts)
     reply_entities.drop_unsaid_aliases(turns)
-    locator, refs = QuoteLocator(turns), _index_unique_refs(fact.ref for fact in reply.facts)
+    ref_counts = Counter(fact.ref for fact in reply.facts)
+    places_by_ref = {fact.ref: place for place, fact in enumerate(reply.facts) if ref_counts[fact.ref] == 1}
+    locator = QuoteLocator(turns)
     facts, mentions = [], set()
     for ref, fact in enumerate(reply.facts):
         topic, fact_entities = vocabulary.match_topic(fact.topic.strip()), reply_entities.resolve_subject_object(fact)
@@ -196,8 +194,8 @@ def parse_reply(
         elif not (sources := _find_fact_sources(fact, locator, drop_counts, keep_unverified=keep_unverified)):
             drop_counts["quote not in the turns it names"] += 1
         else:
-            replaces = _resolve_links(fact.replaces, refs, drop_counts)
-            depends_on = _resolve_links(fact.depends_on, refs, drop_counts)
+            replaces = _resolve_links(fact.replaces, places_by_ref, drop_counts)
+            depends_on = _resolve_links(fact.depends_on, places_by_ref, drop_counts)
             extracted = _make_extracted_fact(fact, topic, sources, locator.get_turn(sources[0].turn_id), drop_counts)
             subject, object = fact_entities
             facts.append(
@@ -276,13 +274,6 @@ def _is_name_in(text: str, name: str) -> bool:
     if not any(character.isalnum() for character in name):
         return False
     return name in text if has_wide_character(name) else bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
-
-
-def _index_unique_refs(refs: Iterable[int]) -> dict[int, int]:
-    """The position of each fact whose number no other fact has."""
-    refs = list(refs)
-    counts = Counter(refs)
-    return {ref: position for position, ref in enumerate(refs) if counts[ref] == 1}
 
 
 def _resolve_links(links: Sequence[int], refs: Mapping[int, int], drop_counts: Counter[str]) -> tuple[int, ...]:

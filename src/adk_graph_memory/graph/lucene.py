@@ -43,13 +43,12 @@ def _find_joined_words(text: str) -> list[str]:
     if text.isascii():
         return _JOINED_WORD.findall(text)
     runs = ("".join(run) for is_space, run in itertools.groupby(text, str.isspace) if not is_space)
-    return [word for run in runs if (word := _trim_run(run))]
-
-
-def _trim_run(run: str) -> str:
-    """Cut what stands before the first and after the last word character."""
-    positions = [position for position, character in enumerate(run) if _is_word_character(character)]
-    return run[positions[0] : positions[-1] + 1] if positions else ""
+    words = []
+    for run in runs:  # less what stands before its first and after its last word character
+        positions = [position for position, character in enumerate(run) if _is_word_character(character)]
+        if positions:
+            words.append(run[positions[0] : positions[-1] + 1])
+    return words
 
 
 def _is_word_character(character: str) -> bool:

@@ -361,7 +361,9 @@ class _PlanningRun:
             if self._previous is not None:
                 self._previous.is_ended = True
                 self._previous.thread.join()
-            self._plan_stages()
+            with self._kept_connection.use_driver(lambda: _finish(self.checked)) as driver:
+                self._connection.health.note_answer(driver)
+                self._plan_on(driver)
         except (driver_errors.DriverError, driver_errors.Neo4jError, OSError, errors.GraphMemoryError) as error:
             logger.debug("The server plans statements at their first use: %r", error)
             self._plans = None
@@ -372,11 +374,6 @@ class _PlanningRun:
             self._previous = None
             for future in (*self.stages.values(), self.checked):
                 _finish(future)
-
-    def _plan_stages(self) -> None:
-        with self._kept_connection.use_driver(lambda: _finish(self.checked)) as driver:
-            self._connection.health.note_answer(driver)
-            self._plan_on(driver)
 
     def _plan_on(self, driver: neo4j.Driver) -> None:
         plans = self._plans = self._server.plans

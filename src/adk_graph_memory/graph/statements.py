@@ -85,10 +85,6 @@ class CypherBlock:
     tags: frozenset[str]
     text: str
 
-    def belongs_to(self, line: str) -> bool:
-        """Whether a server of this line runs it: it is neither a piece of others nor of another line."""
-        return self.tags <= {line, UNBOUNDED, OPERATOR, DATABASE, SCHEMA}
-
 
 def parse_blocks(source: str) -> list[CypherBlock]:
     """Parse the text of a ``.cypher`` file into its blocks, in order."""
@@ -153,8 +149,10 @@ class CypherStatements:
         }
         self.fragments = {block.name: text for block, text in texts.items() if FRAGMENT in block.tags}
         self.fragments = {name: self._expand_includes(text) for name, text in self.fragments.items()}
+        # The others are pieces of blocks, or for another line of servers.
+        own_tags = {line, UNBOUNDED, OPERATOR, DATABASE, SCHEMA}
         self._texts = {
-            block.name: self._expand_includes(text) for block, text in texts.items() if block.belongs_to(line)
+            block.name: self._expand_includes(text) for block, text in texts.items() if block.tags <= own_tags
         }
         self._unbounded_names = {block.name for block in blocks if UNBOUNDED in block.tags}
         self._user_names = {block.name for block in blocks if not block.tags & {OPERATOR, DATABASE, SCHEMA}}

@@ -96,11 +96,14 @@ def _read_node(
     refusals: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> PortableNode:
     properties = row["properties"]
+    kept = _drop_local(properties)
+    if label == "Ingest" and kept.get("state") == "claimed":
+        kept["state"] = "pending"  # what somebody reads at the moment waits elsewhere
     edges = filter(None, (_read_edge(connection, edge) for edge in row["edges"]))
     return PortableNode(
         NodePlace(label, _read_key(label, properties)),
         tuple(name for name in (label, *sorted(SECOND_LABELS)) if name in _list_labels(connection, row["labels"])),
-        _free_ingest(_drop_local(properties)) if label == "Ingest" else _drop_local(properties),
+        kept,
         sort_edges(edges),
         properties.get(live.vector_property) if live else None,
         properties.get(live.token_property) if live else None,
@@ -134,11 +137,6 @@ def _read_key(label: str, properties: Mapping[str, Any]) -> NodeKey:
 def _drop_local(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what belongs to this graph alone; vectors go beside the properties."""
     return {name: value for name, value in properties.items() if name not in LOCAL_PROPERTIES | SLOT_PROPERTIES}
-
-
-def _free_ingest(properties: dict[str, Any]) -> dict[str, Any]:
-    """What somebody reads at the moment waits elsewhere."""
-    return properties | ({"state": "pending"} if properties.get("state") == "claimed" else {})
 
 
 UserOutcome = Literal["new", "open", "done", "taken"]

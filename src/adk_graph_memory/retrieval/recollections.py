@@ -113,7 +113,8 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
         )
-    said_at = _restore_said_at(row)
+    timestamp = row.get("timestamp")
+    said_at = None if timestamp is None else restore_datetime(min(timestamp, _MAX_TIMESTAMP), row.get("offset"))
     validity = read_validity(row)
     endings = [ending for columns in row.get("endings") or () if (ending := _FactEnding(**columns)).has_come(now)]
     is_current = _is_current(row, validity, said_at, now) and not 0 < (row.get("facts") or 0) == len(endings)
@@ -146,11 +147,6 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         metadata={**parse_metadata(row.get("metadata")), **_collect_custom_columns(row)},
         degraded=degraded,
     )
-
-
-def _restore_said_at(row: Mapping[str, Any]) -> datetime | None:
-    timestamp = row.get("timestamp")
-    return None if timestamp is None else restore_datetime(min(timestamp, _MAX_TIMESTAMP), row.get("offset"))
 
 
 def _collect_custom_columns(row: Mapping[str, Any]) -> dict[str, Any]:

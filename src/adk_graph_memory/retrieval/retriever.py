@@ -74,6 +74,10 @@ def make_source_parameters(
     index = schema.name_text_index(lucene.choose_analyzer(question.language, settings.analyzers))
     text_limit = FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT
     name_parts = [part for part in question.query_parts if part.has_names]
+    filter_parameters = None
+    if filters:
+        metadata = list(JsonMapDelta.from_values(filters.metadata).members)
+        filter_parameters = filters.to_parameters() | {"metadata": metadata, "entities": entities}
     return {
         "text_index": fill_identifiers(f"@{index}", settings),
         "text_queries": make_part_queries(question.query_parts, scope.key, ("text", "words")),
@@ -89,17 +93,12 @@ def make_source_parameters(
         "readable": COVERAGE_CHARACTERS,
         "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
         "question_marks": QUESTION_MARKS,
-        "filters": _make_filter_parameters(filters) | {"entities": entities} if filters else None,
+        "filters": filter_parameters,
         "until": until.timestamp() if until else None,
         "vector": None,
         "slot": "",
         "tokens": "",
     }
-
-
-def _make_filter_parameters(filters: Filters) -> dict[str, Any]:
-    members = JsonMapDelta.from_values(filters.metadata).members
-    return filters.to_parameters() | {"metadata": list(members)}
 
 
 def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[str, Any]:
@@ -108,12 +107,6 @@ def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[st
 
 
 Memory = Mapping[str, Any]
-
-
-def make_candidate_row(memories: Sequence[Memory]) -> dict[str, Any]:
-    """Make the row that a statement ``candidates_…`` would return, of what ``plain_search`` does."""
-    texts = [memory["text"][:COVERAGE_CHARACTERS] for memory in memories[:COVERAGE_TEXTS]]
-    return {"candidates": [_make_candidate(memory) for memory in memories], "texts": texts, "usual": []}
 
 
 def _make_candidate(memory: Memory) -> SearchCandidate:
@@ -359,7 +352,10 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             return RawSearchResult(records=[], metadata={"memories": {}})
         parameters = make_source_parameters(question, self._scope, self._connection.settings)
         [row] = self._read_statement("plain_search", parameters)
-        ranking = Ranking.from_row(make_candidate_row(row["memories"]), query, question, None, 0.0)
+        texts = [memory["text"][:COVERAGE_CHARACTERS] for memory in row["memories"][:COVERAGE_TEXTS]]
+        # as a statement ``candidates_…`` would return it
+        candidate_row = {"candidates": list(map(_make_candidate, row["memories"])), "texts": texts, "usual": []}
+        ranking = Ranking.from_row(candidate_row, query, question, None, 0.0)
         memories = self._choose_memories(ranking, top_k, characters)
         results = make_results(memories, ranking.answer_likelihood)
         records = make_records(make_result_rows(row["memories"], results), (), PASSAGE_THRESHOLD)

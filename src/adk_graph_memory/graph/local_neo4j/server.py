@@ -194,11 +194,6 @@ def read_log_tail(home: Path) -> str:
     return get_log_path(home).read_text("utf-8", errors="replace")[-3_000:]
 
 
-def is_store_missing(home: Path) -> bool:
-    """Whether no server has created a store in this home yet."""
-    return not (home / "data" / "databases" / "neo4j").exists()
-
-
 def is_store_locked(home: Path) -> bool:
     """Whether a server holds the store's lock, tested as Neo4j itself does."""
     import fcntl  # Windows lacks it; filelock's locks do not conflict with Java's
@@ -393,7 +388,8 @@ class LocalNeo4j:
             if not outlive:
                 atexit.register(self.close)
             confs = [self._conf]
-            if READ_ONLY_SETTINGS & self._conf.keys() and is_store_missing(self.home):
+            has_store = (self.home / "data" / "databases" / "neo4j").exists()
+            if READ_ONLY_SETTINGS & self._conf.keys() and not has_store:
                 confs.insert(0, {})  # a read-only server cannot create its store, so one without these settings does
             for conf in confs:
                 self._end_process(signal.SIGTERM)

@@ -248,18 +248,18 @@ class _Collection:
         sessions = [session for session in listed if session.id in named]
         for session in sessions:
             turns = await inspection.fetch_session_turns(self._graph, session.id, limit=_LARGEST, uids=session.uids)
-            if self._is_part:
-                turns = [self._keep_quotes(turn) for turn in turns if self._holds(turn)]
+            if self._is_part:  # without the facts that were not chosen
+                turns = [
+                    replace(turn, quotes=tuple(quote for quote in turn.quotes if quote.fact.id in self._ids))
+                    for turn in turns
+                    if self._holds(turn)
+                ]
             yield ("sessions", session.id), await asyncio.to_thread(self._renderer.render_session, session.id, turns)
         yield ("sessions",), self._renderer.render_sessions(sessions)
 
     def _holds(self, turn: InspectedTurn | None) -> bool:
         """Whether a turn stands on the page of a chosen fact."""
         return turn is not None and (turn.session_id, turn.id) in self._turns
-
-    def _keep_quotes(self, turn: InspectedTurn) -> InspectedTurn:
-        """Leave the facts out that were not chosen."""
-        return replace(turn, quotes=tuple(quote for quote in turn.quotes if quote.fact.id in self._ids))
 
     def _report(self, count: int) -> None:
         self._done += count

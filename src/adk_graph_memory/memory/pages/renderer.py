@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import blake2b
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib import parse
@@ -92,11 +93,6 @@ def classify_status(fact: StoredFact) -> str:
     return "never" if fact.state == "retracted" else fact.status
 
 
-def describe_status(fact: StoredFact) -> str:
-    """Say in words whether a fact is so now."""
-    return STATUS_TEXTS[classify_status(fact)]
-
-
 def describe_period(fact: StoredFact) -> str:
     """Say from when until when a fact holds, as far as is known; empty if neither is, or if it never held."""
     if fact.state == "retracted":
@@ -125,11 +121,6 @@ def format_day(moment: datetime) -> str:
     return format_english_date(moment, "day")
 
 
-def format_ordinal_day(day: int) -> str:
-    """Format a day that is counted from 1970."""
-    return format_day(EPOCH + timedelta(days=day))
-
-
 def count_days(moment: datetime) -> int:
     """The days from 1970 to a moment's day, in its own zone."""
     return moment.date().toordinal() - EPOCH.date().toordinal()
@@ -148,11 +139,6 @@ def get_days(fact: StoredFact) -> tuple[float, float]:
         last = end - timedelta(microseconds=1)  # what holds until a day begins held on the day before
         return start, max(count_days(last) + 1, start)
     return start, float("inf") if fact.status in ("holds", "planned") else start
-
-
-def shorten(text: str) -> str:
-    """Cut a text to one line."""
-    return shorten_text(join_lines(text), _SHORT_CHARACTERS)
 
 
 def shorten_around(text: str, name: str) -> str:
@@ -189,7 +175,8 @@ def split_at_quotes(turn: InspectedTurn, fact: StoredFact | None = None) -> list
     """Split a turn's text into pieces, each with the quote that it is, if any: of its own facts, or of one fact."""
     quotes = turn.quotes if fact is None else _list_quotes(turn, fact)
     pieces, place = list[tuple[str, FactQuote | None]](), 0
-    for start, end, quote in sorted(filter(None, (_find_quote(turn.text, quote) for quote in quotes)), key=_get_start):
+    found = filter(None, (_find_quote(turn.text, quote) for quote in quotes))
+    for start, end, quote in sorted(found, key=itemgetter(0)):
         if start >= place:
             pieces += [(turn.text[place:start], None), (turn.text[start:end], quote)]
             place = end
@@ -212,10 +199,6 @@ def _find_quote(text: str, quote: FactQuote) -> tuple[int, int, FactQuote] | Non
         return None
     start = quote.start if text[quote.start : quote.end] == quote.quote else text.find(quote.quote)
     return None if start < 0 else (start, start + len(quote.quote), quote)
-
-
-def _get_start(piece: tuple[int, int, FactQuote]) -> int:
-    return piece[0]
 
 
 def list_ingests(turns: Iterable[InspectedTurn], fact: StoredFact) -> list[str]:
@@ -241,20 +224,21 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "group_by_session": group_by_session,
     "ingests_of": list_ingests,
     "last_day": get_last_day,
-    "ordinal_day": format_ordinal_day,
+    "ordinal_day": lambda day: format_day(EPOCH + timedelta(days=day)),
     "period": describe_period,
     "session_name": name_session,
-    "shorten": shorten,
+    "shorten": lambda text: shorten_text(join_lines(text), _SHORT_CHARACTERS),
     "shorten_around": shorten_around,
     "split_at_quotes": split_at_quotes,
     "status_class": classify_status,
-    "status_text": describe_status,
+    "status_text": lambda fact: STATUS_TEXTS[classify_status(fact)],
     "type_class": classify_type,
     "words": separate_words,
 }
 _RINGS = ((11, 270, 130), (20, 480, 230), (28, 690, 330))
 """For each ring how many boxes it holds, and half its width and height; a box is at most 150 wide and 50 high."""
 _LAST_DAY = 9_999_999
+"""The day that stands for infinity, which JSON does not know."""
 _LINK_PREFIXES: Mapping[str, str] = {
     "negated": "not ",
     "planned": "planned: ",
@@ -352,7 +336,11 @@ def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity
 
 def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url: Callable[..., str]) -> dict[str, Any]:
     """Make an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
-    periods = [(word_link(fact), *map(_limit_day, get_days(fact)), fact.modality == "asserted") for fact in facts]
+    periods = [
+        (word_link(fact), *(min(day, _LAST_DAY) for day in get_days(fact)), fact.modality == "asserted")
+        for fact in facts
+    ]
+    modalities = {fact.modality for fact in facts if fact.holds}
     return {
         "data": {
             "id": f"{source} {target}",
@@ -362,28 +350,13 @@ def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url:
             "label": ", ".join(dict.fromkeys(word_link(fact) for fact in facts if fact.holds)),
             "path": make_url("facts", facts[0].id) if len(facts) == 1 else None,
         },
-        "classes": _classify_arrow(facts),
+        "classes": "over" if not modalities else "" if "asserted" in modalities else "unreal",
     }
-
-
-def _classify_arrow(facts: Iterable[StoredFact]) -> str:
-    modalities = {fact.modality for fact in facts if fact.holds}
-    return "over" if not modalities else "" if "asserted" in modalities else "unreal"
 
 
 def word_link(fact: StoredFact) -> str:
     """Word what a fact says of its subject and object, such as "not allergic to": a drawing shows no sentence."""
     return f"{_LINK_PREFIXES.get(fact.modality, '')}{separate_words(fact.predicate)}"
-
-
-def _limit_day(day: float) -> float:
-    """A day that JSON can hold: it knows no infinity."""
-    return min(day, _LAST_DAY)
-
-
-def list_types(details: InspectedEntity) -> list[str]:
-    """List the kinds of entities in the drawing."""
-    return sorted({classify_type(entity.type) for entity in (details.entity, *details.neighbours)})
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"
@@ -527,7 +500,7 @@ class PageRenderer:
             groups=group_facts(details.facts),
             scale=TimeScale.from_facts(details.facts),
             elements=make_graph_elements(details, self.make_url),
-            types=list_types(details),
+            types=sorted({classify_type(entity.type) for entity in (details.entity, *details.neighbours)}),
             page=page,
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, zip_longest
 from math import log2
 
 from adk_graph_memory.language.detection import load_stop_words
@@ -120,7 +121,7 @@ def select_items(
     queues = {section: [one for one in placements if one.section == section] for section in SECTIONS}
     items: list[ProfileItem] = []
     tokens = 0
-    for one in _take_turns(list(queues.values())):
+    for one in filter(None, chain.from_iterable(zip_longest(*queues.values()))):  # the sections take turns
         item = _make_item(one, names_speaker=len(speakers) > 1)
         is_first = not any(other.section == item.section for other in items)
         cost = count_tokens(f"{format_item(item)}\n") + is_first * count_tokens(f"{SECTION_TITLES[item.section]}:\n")
@@ -128,11 +129,6 @@ def select_items(
             items.append(item)
             tokens += cost
     return tuple(sorted(items, key=lambda item: SECTIONS.index(item.section)))
-
-
-def _take_turns(queues: Sequence[Sequence[Placement]]) -> Iterator[Placement]:
-    for place in range(max(map(len, queues), default=0)):
-        yield from (queue[place] for queue in queues if place < len(queue))
 
 
 def _make_item(one: Placement, *, names_speaker: bool) -> ProfileItem:

@@ -56,17 +56,17 @@ def make_hit(record: neo4j.Record) -> IndexHit:
     elif values.get("id") == id:  # its second name in the rows of neo4j-graphrag's retrievers
         values.pop("id")
     if _find_text_key(values) is None:
-        for name in [name for name, value in values.items() if isinstance(value, dict) and _is_found(name, value)]:
+        nodes = [  # what was found: by its name, or because it has a text
+            name
+            for name, value in values.items()
+            if isinstance(value, dict) and (name == "node" or _find_text_key(value) is not None)
+        ]
+        for name in nodes:
             values = values.pop(name) | values
     values.pop("nodeLabels", None)
     key = _find_text_key(values)
     text = format_metadata(values) if key is None else format_value(values.pop(key))
     return IndexHit(text, score if isinstance(score, int | float) else None, values, id if id is None else str(id))
-
-
-def _is_found(name: str, value: Mapping[str, Any]) -> bool:
-    """Whether a value is the node that was found: by its name, or because it has a text."""
-    return name == "node" or _find_text_key(value) is not None
 
 
 def _find_text_key(values: Mapping[str, Any]) -> str | None:

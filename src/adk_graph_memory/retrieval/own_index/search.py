@@ -71,12 +71,6 @@ class SearchIndex:
         return f"{KIND_NAMES[self.type]} {self.name!r} on {place}{size}"
 
 
-def fetch_indexes(driver: neo4j.Driver) -> list[SearchIndex]:
-    """Fetch the vector and full-text indexes of the database; those of memory hold the words of all its users."""
-    records, _, _ = driver.execute_query(STATEMENTS["search_indexes"])
-    return [index for record in records if not (index := SearchIndex(**record)).is_of_memory]
-
-
 def check_index(
     indexes: Sequence[SearchIndex], name: str, kind: str, vector: Sequence[float] | None, embedder: str = ""
 ) -> None:
@@ -442,7 +436,9 @@ class IndexRetrieval(Closeable):
     def _open_retriever(self, vector: list[float] | None) -> Retriever:
         with self._lock:
             if self._retriever is None:
-                indexes = fetch_indexes(self._driver)
+                records, _, _ = self._driver.execute_query(STATEMENTS["search_indexes"])
+                # The indexes of a memory hold the words of all its users.
+                indexes = [index for record in records if not (index := SearchIndex(**record)).is_of_memory]
                 for kind, name in self.index_names.items():
                     check_index(indexes, name, kind, vector, self.embedder.name if self.embedder else "")
                 self._check_retrieval_query()
