@@ -252,11 +252,6 @@ _REQUIRED_IN_MEMORY = frozenset(("origin", "text", "timestamp"))
 """What nothing that memory holds, or was asked to hold, is without."""
 
 
-def get_property_type(owner: str, name: str) -> str | None:
-    """Return the type, in words, of a property of nodes of a label or of relationships of a type; None if unknown."""
-    return TYPES.get(f"{owner}.{name}") or TYPES.get(name)
-
-
 def check_properties(owners: Sequence[str], properties: Mapping[str, Any]) -> None:
     """Check the properties of a node with these labels, or of a relationship of this type, that comes from a file.
 
@@ -270,7 +265,7 @@ def check_properties(owners: Sequence[str], properties: Mapping[str, Any]) -> No
     for name in sorted(required - present):
         raise errors.InvalidArgument(reason=f"it has no {name!r}")
     for name in sorted(present):
-        type, value = get_property_type(owners[0], name), properties[name]
+        type, value = TYPES.get(f"{owners[0]}.{name}") or TYPES.get(name), properties[name]
         if type and not _CHECKS[type](value):
             choices = f" ({', '.join(_CHOICES[type])})" if type in _CHOICES else ""
             raise errors.InvalidArgument(reason=f"its {name!r} is {str(value)[:40]!r}, and should be {type}{choices}")

@@ -115,6 +115,9 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         )
     timestamp = row.get("timestamp")
     said_at = None if timestamp is None else restore_datetime(min(timestamp, _MAX_TIMESTAMP), row.get("offset"))
+    question = row.get("question") or None
+    if question:  # as the last sentence of its turn; the end of a long one
+        question = re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", question.strip())[-1][-_MAX_QUESTION_CHARACTERS:]
     validity = read_validity(row)
     endings = [ending for columns in row.get("endings") or () if (ending := _FactEnding(**columns)).has_come(now)]
     is_current = _is_current(row, validity, said_at, now) and not 0 < (row.get("facts") or 0) == len(endings)
@@ -142,7 +145,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         manner=row.get("manner"),
         writer=row.get("writer") or None,
         origin=row.get("origin"),
-        question=_extract_question(row["question"]) if row.get("question") else None,
+        question=question,
         previously=tuple(row.get("previously") or ()),
         metadata={**parse_metadata(row.get("metadata")), **_collect_custom_columns(row)},
         degraded=degraded,
@@ -201,11 +204,6 @@ def _list_successors(endings: Sequence[_FactEnding]) -> tuple[str, ...]:
         successors = [successor for successor in ending.successors if successor["state"] == "current"]
         texts.update(dict.fromkeys(successor["text"] for successor in successors or ending.successors[:1]))
     return tuple(texts)[:_MAX_SUCCESSORS]
-
-
-def _extract_question(text: str) -> str:
-    """Return the question at the end of a turn; the end of a long one."""
-    return re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", text.strip())[-1][-_MAX_QUESTION_CHARACTERS:]
 
 
 def parse_metadata(value: Any) -> dict[str, Any]:
