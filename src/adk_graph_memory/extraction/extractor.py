@@ -160,7 +160,7 @@ class ModelExtractor:
         return self._prompt.fill_template(
             known_entities="\n".join(entity_lines) or "(none yet)",
             turns="\n".join(_format_turns(turns, texts, start=-len(context))),
-            **self._vocabulary.make_prompt_fields(),
+            **self._vocabulary.format_prompt_fields(),
         )
 
     def _read_answer(

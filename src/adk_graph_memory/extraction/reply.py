@@ -196,7 +196,7 @@ def parse_reply(
         else:
             replaces = _resolve_links(fact.replaces, places_by_ref, drop_counts)
             depends_on = _resolve_links(fact.depends_on, places_by_ref, drop_counts)
-            extracted = _make_extracted_fact(fact, topic, sources, locator.get_turn(sources[0].turn_id), drop_counts)
+            extracted = _convert_fact_reply(fact, topic, sources, locator.get_turn(sources[0].turn_id), drop_counts)
             subject, object = fact_entities
             facts.append(
                 replace(extracted, ref=ref, subject=subject, object=object, replaces=replaces, depends_on=depends_on)
@@ -228,7 +228,7 @@ class _ReplyEntities:
         for number, entity in enumerate(unique.values()):
             ref = first_free + number if entity.ref in self._entities_by_ref else entity.ref
             self._entities_by_ref.setdefault(entity.ref, []).append(
-                _make_extracted_entity(entity, ref, known_keys, vocabulary, drop_counts)
+                _convert_entity_reply(entity, ref, known_keys, vocabulary, drop_counts)
             )
         self.entities = [entity for entities in self._entities_by_ref.values() for entity in entities]
 
@@ -282,7 +282,7 @@ def _resolve_links(links: Sequence[int], refs: Mapping[int, int], drop_counts: C
     return resolved
 
 
-def _make_extracted_entity(
+def _convert_entity_reply(
     reply: EntityReply, ref: int, known_keys: Mapping[int, str], vocabulary: Vocabulary, drop_counts: Counter[str]
 ) -> ExtractedEntity:
     drop_counts["known_id of nobody"] += reply.known_id is not None and reply.known_id not in known_keys
@@ -325,7 +325,7 @@ def _find_fact_sources(
     return tuple(map(Source.from_whole_turn, locator.select_turns(fact.turns))) if keep_unverified else ()
 
 
-def _make_extracted_fact(
+def _convert_fact_reply(
     fact: FactReply, topic: str, sources: tuple[Source, ...], turn: Turn, drop_counts: Counter[str]
 ) -> ExtractedFact:
     interval = parse_validity_interval(fact.valid_from, fact.valid_to, turn.at, is_ahead=fact.modality == "planned")

@@ -92,8 +92,8 @@ class Vocabulary:
         """
         return replace(self, topics=_select_topics(labels, self.topics or MANAGED_TOPICS))
 
-    def make_prompt_fields(self) -> dict[str, str]:
-        """The fields of the extraction prompt's template."""
+    def format_prompt_fields(self) -> dict[str, str]:
+        """Format the fields of the extraction prompt's template."""
         entity_types = f"one of {', '.join(self.entity_types)}" if self.entity_types else _DEFAULT_ENTITY_TYPES
         predicates = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
         topic_lines = [_TOPIC_LIST_HEADER]

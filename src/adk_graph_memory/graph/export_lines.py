@@ -376,7 +376,7 @@ def decode_node(line: Mapping[str, Any]) -> PortableNode:
     if not isinstance(edges, list) or not TURN_REFUSALS.issuperset(refusals):
         raise errors.InvalidArgument(reason='its "edges" or its "forgotten" are none of an export')
     return PortableNode(
-        _make_place(labels[0], [properties.get(name) for name in NODE_KEYS[labels[0]]]),
+        _parse_place(labels[0], [properties.get(name) for name in NODE_KEYS[labels[0]]]),
         tuple(labels),
         properties,
         tuple(_decode_edge(edge, labels[0]) for edge in edges),
@@ -420,10 +420,10 @@ def _decode_edge(edge: Any, own_label: str) -> PortableEdge:
         raise errors.InvalidArgument(reason=f"no relationship {type} leads from a node {start} to a node {end}")
     properties = _decode_map(encoded)
     check_properties([type], properties)
-    return PortableEdge(type, is_outgoing, _make_place(label, key), properties)
+    return PortableEdge(type, is_outgoing, _parse_place(label, key), properties)
 
 
-def _make_place(label: str, key: Sequence[Any]) -> NodePlace:
+def _parse_place(label: str, key: Sequence[Any]) -> NodePlace:
     names = NODE_KEYS[label]
     is_complete = len(key) == len(names) and all(
         type(value) is (int if name == "version" else str) for name, value in zip(names, key, strict=False)

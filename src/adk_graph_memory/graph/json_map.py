@@ -37,8 +37,8 @@ class JsonMapDelta:
         drop_keys = set(drop)
         updates = {key: value for key, value in values.items() if key not in drop_keys}
         return cls(
-            ("",) if replaces else tuple(_make_key_prefix(key) for key in (*updates, *drop_keys)),
-            tuple(f"{_make_key_prefix(key)}{_dump_json(value)}" for key, value in updates.items()),
+            ("",) if replaces else tuple(_format_key_prefix(key) for key in (*updates, *drop_keys)),
+            tuple(f"{_format_key_prefix(key)}{_dump_json(value)}" for key, value in updates.items()),
         )
 
     def to_parameter(self) -> dict[str, list[str]]:
@@ -46,7 +46,7 @@ class JsonMapDelta:
         return {"keys": list(self.keys), "members": list(self.members)}
 
 
-def _make_key_prefix(key: str) -> str:
+def _format_key_prefix(key: str) -> str:
     return f"{_dump_json(key)}:"
 
 

@@ -148,16 +148,16 @@ def split_bigrams(text: str) -> Iterator[str]:
         yield from (run[i : i + 2] for i in range(max(1, len(run) - 1)))
 
 
-def make_lucene_queries(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
-    """Make the queries for any number of terms, :data:`TERMS_PER_QUERY` each; see :func:`make_lucene_query`."""
+def format_lucene_queries(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
+    """Format the queries for any number of terms, :data:`TERMS_PER_QUERY` each; see :func:`format_lucene_query`."""
     return [
-        make_lucene_query(scope, terms[i : i + TERMS_PER_QUERY], fields, boost)
+        format_lucene_query(scope, terms[i : i + TERMS_PER_QUERY], fields, boost)
         for i in range(0, len(terms), TERMS_PER_QUERY)
     ]
 
 
-def make_lucene_query(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
-    """Make a query for nodes of the scope that contain any of the terms in any of the fields.
+def format_lucene_query(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
+    """Format a query for nodes of the scope that contain any of the terms in any of the fields.
 
     Args:
         scope: a scope's key.

@@ -382,7 +382,7 @@ class _PlanningRun:
         statements = [
             statement
             for statement in self._list_statements(self._read_meta(driver))
-            if self._make_plan_key(statement) not in plans
+            if self._identify_plan(statement) not in plans
         ]
         for stage in STAGES:
             for statement in [statement for statement in statements if statement.stage == stage]:
@@ -391,10 +391,10 @@ class _PlanningRun:
                     self._plans = None
                     return
                 self._plan_once(driver, statement)
-                plans.add(self._make_plan_key(statement))
+                plans.add(self._identify_plan(statement))
             _finish(self.stages[stage])
 
-    def _make_plan_key(self, statement: PlannedStatement) -> tuple[object, ...]:
+    def _identify_plan(self, statement: PlannedStatement) -> tuple[object, ...]:
         settings = self._connection.settings
         return settings.database, settings.label_prefix, self._connection.server_line, statement
 

@@ -31,8 +31,8 @@ RETENTION = "retention"
 PERIODS = ("session_ttl", "event_ttl", "memory_ttl", "revision_ttl", "artifact_ttl", "user_state_ttl")
 
 
-def make_retention(settings: Settings, older_than: float | None = None) -> dict[str, Any]:
-    """Make the value of ``$retention``: the time now (epoch seconds) and the settings' periods, None for no end.
+def compute_retention(settings: Settings, older_than: float | None = None) -> dict[str, Any]:
+    """Compute the value of ``$retention``: the time now (epoch seconds) and the settings' periods, None for no end.
 
     Args:
         settings: the deployment's settings.
@@ -192,7 +192,7 @@ class CypherStatements:
                 raise errors.ScopeError(name=name, reason=f"was given {', '.join(sorted(taken))} beside its scope")
             bound |= {key: owner[key] for key in owner.keys() & needed}  # logs of the database need no more names
         if RETENTION in needed:
-            bound.setdefault(RETENTION, make_retention(self._settings))
+            bound.setdefault(RETENTION, compute_retention(self._settings))
         if missing := needed - bound.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: bound}

@@ -197,7 +197,7 @@ async def import_nodes(
         turns, readings = frozenset[str](), frozenset[str]()
         if checks_tombstones:
             turns, readings = await _find_refused(graph, transaction, nodes)
-        rows = [_make_row(graph, node, target, turns) for node in nodes]
+        rows = [_convert_node(graph, node, target, turns) for node in nodes]
         slot = target.slot.vector_property if target.slot else None
         [row] = await transaction.run_statement("import_nodes", rows=rows, slot=slot)
         refused = [node.properties for node in nodes if node.properties.get("memory_id") in turns]
@@ -226,7 +226,7 @@ async def _find_refused(
     return turn_ids, fact_turn_ids - turn_ids
 
 
-def _make_row(
+def _convert_node(
     graph: UserGraph, node: PortableNode, target: VectorTarget, refused_turns: frozenset[str]
 ) -> dict[str, Any]:
     properties = dict(node.properties)
@@ -267,7 +267,7 @@ async def import_edges(graph: UserGraph, edges: Sequence[tuple[NodePlace, Portab
     """
     rows = []
     for number, (place, edge) in enumerate(edges):
-        ends = [_make_place(place), _make_place(edge.other)]
+        ends = [_encode_place(place), _encode_place(edge.other)]
         start, end = ends if edge.is_outgoing else reversed(ends)
         row = {"number": number, "type": edge.type, "properties": dict(edge.properties), "from": start, "to": end}
         rows.append(row)
@@ -280,7 +280,7 @@ async def import_edges(graph: UserGraph, edges: Sequence[tuple[NodePlace, Portab
     return await graph.transact(work)
 
 
-def _make_place(place: NodePlace) -> dict[str, Any]:
+def _encode_place(place: NodePlace) -> dict[str, Any]:
     return {"label": place.label, "key": list(place.key)}
 
 

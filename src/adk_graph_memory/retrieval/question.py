@@ -69,11 +69,11 @@ def _iterate_date_ranges(text: str, base: datetime, zone: tzinfo | None, languag
         if past is None or (past != future and not has_name) or not 1900 <= past.year <= 2200:
             continue
         first = past.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
-        span = _make_date_range(first, date_finder.detect_date_unit(words, base, language), is_yearly=past != future)
+        span = _compute_date_range(first, date_finder.detect_date_unit(words, base, language), is_yearly=past != future)
         yield replace(span, words=words)
 
 
-def _make_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRange:
+def _compute_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRange:
     if period == "week":
         monday = day - timedelta(days=day.weekday())
         return DateRange(monday, monday + timedelta(days=7))
@@ -156,9 +156,9 @@ def split_query_parts(text: str, language: str) -> list[QueryPart]:
     ]
 
 
-def make_part_queries(parts: Iterable[QueryPart], scope: str, fields: Sequence[str]) -> list[str]:
-    """Make the Lucene queries that search any of the fields for the parts."""
-    return [query for part in parts for query in lucene.make_lucene_queries(scope, part.terms, fields, part.boost)]
+def format_part_queries(parts: Iterable[QueryPart], scope: str, fields: Sequence[str]) -> list[str]:
+    """Format the Lucene queries that search any of the fields for the parts."""
+    return [query for part in parts for query in lucene.format_lucene_queries(scope, part.terms, fields, part.boost)]
 
 
 def _select_middle_words(text: str, end_terms: set[str], limit: int, language: str) -> tuple[list[str], list[str]]:
@@ -452,7 +452,7 @@ def _remove_speaker_names(
     question: str, speakers: Sequence[Sequence[str]], stop_words: Container[str]
 ) -> tuple[str, str, list[str]]:
     """Return the question without speakers' names, the same in the first person, and the authors that it names."""
-    patterns = {names[0]: _make_names_pattern(names, stop_words) for names in speakers}
+    patterns = {names[0]: _compile_names_pattern(names, stop_words) for names in speakers}
     authors = [author for author, pattern in patterns.items() if pattern and pattern.search(question)]
     is_english = question.replace("’", "'").isascii()  # or close enough for "I" and "my" to do no harm
     search_text = first_person_text = question
@@ -469,8 +469,8 @@ def _remove_speaker_names(
     return " ".join(search_text.split()), " ".join(first_person_text.split()), authors
 
 
-def _make_names_pattern(names: Sequence[str], stop_words: Container[str]) -> re.Pattern[str] | None:
-    """Make a pattern for the names as people write them: a first name alone too, an id with a capital letter.
+def _compile_names_pattern(names: Sequence[str], stop_words: Container[str]) -> re.Pattern[str] | None:
+    """Compile a pattern for the names as people write them: a first name alone too, an id with a capital letter.
 
     The author's name comes first. Among the other names and first names, a stop word ("the", "my", "me") is no name.
     """

@@ -31,8 +31,10 @@ ENDING = ("state", "modality", "valid_to", "successors")
 """What is returned of a fact that ended."""
 
 
-def make_records(rows: Iterable[Row], fact_ids: Collection[str | None], passage_length: int) -> list[neo4j.Record]:
-    """Make a record of each row of the statement ``results``.
+def convert_to_records(
+    rows: Iterable[Row], fact_ids: Collection[str | None], passage_length: int
+) -> list[neo4j.Record]:
+    """Convert each row of the statement ``results`` to a record.
 
     Args:
         rows: the rows, best first.
@@ -46,7 +48,7 @@ def make_records(rows: Iterable[Row], fact_ids: Collection[str | None], passage_
         endings = [{name: fact[name] for name in ENDING} for fact in facts if fact["state"] not in (None, "current")]
         columns["endings"] = endings or None
         if row["kind"] == "fact":
-            columns |= _make_fact_columns(row)
+            columns |= _summarize_sources(row)
         else:
             columns["source_event_ids"] = [row["event_id"]]
             if len(row["text"]) > passage_length:
@@ -55,8 +57,8 @@ def make_records(rows: Iterable[Row], fact_ids: Collection[str | None], passage_
     return records
 
 
-def _make_fact_columns(row: Row) -> Row:
-    """What a fact's sources say of it; it is only reported, or only quoted, if all of them are."""
+def _summarize_sources(row: Row) -> Row:
+    """Summarize what a fact's sources say of it; it is only reported, or only quoted, if all of them are."""
     sources: Sequence[Row] = row["sources"]
     indirect = [source for source in sources if source["manner"] is not None]
     is_indirect = len(indirect) == len(sources)
@@ -87,8 +89,8 @@ _MAX_SUCCESSORS = 2
 _MAX_TIMESTAMP = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
-def make_recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    """Make a recollection of a row; a caller's own columns go into its metadata.
+def read_recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
+    """Read a recollection from a row; a caller's own columns go into its metadata.
 
     Raises:
         errors.InvalidArgument: a column of the retrieval query does not hold what its name means here.
@@ -102,13 +104,13 @@ def make_recollection(record: Record, degraded: str | None, now: datetime) -> Re
         raise errors.InvalidArgument(reason=reason + ", ".join(sorted(_KNOWN_COLUMNS))) from error
 
 
-def _make_row(record: Record) -> dict[str, Any]:
+def _unpack_record(record: Record) -> dict[str, Any]:
     values = tuple.__iter__(record)  # the driver's own iterator takes half as long as all that follows
     return dict(zip(record.keys(), values, strict=True))
 
 
 def _convert_record(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    row = _make_row(record)
+    row = _unpack_record(record)
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"

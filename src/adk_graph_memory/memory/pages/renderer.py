@@ -161,8 +161,8 @@ def name_session(id: str) -> str:
     return "Promoted facts" if id.startswith(PROMOTED_SESSION) else _SESSION_NAMES.get(id, id)
 
 
-def make_anchor(turn_id: str) -> str:
-    """Make the anchor of a turn on its session's page, whatever characters the id has."""
+def compute_anchor(turn_id: str) -> str:
+    """Compute the anchor of a turn on its session's page, whatever characters the id has."""
     return f"turn-{blake2b(turn_id.encode(), digest_size=8).hexdigest()}"
 
 
@@ -217,7 +217,7 @@ def group_by_session(turns: Iterable[InspectedTurn]) -> list[tuple[str, list[Ins
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "anchor": make_anchor,
+    "anchor": compute_anchor,
     "day": format_day,
     "days": get_days,
     "first_day": get_first_day,
@@ -296,8 +296,8 @@ def _rank_fact(fact: StoredFact, latest: dict[tuple[str, str], float]) -> tuple[
     return -latest[slot], *slot, -get_days(fact)[0]
 
 
-def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) -> list[dict[str, Any]]:
-    """Make what Cytoscape draws: a node for each entity, and an arrow for all facts from one of them to another."""
+def build_graph_elements(details: InspectedEntity, format_url: Callable[..., str]) -> list[dict[str, Any]]:
+    """Build what Cytoscape draws: a node for each entity, and an arrow for all facts from one of them to another."""
     center = details.entity.key
     places = _place_in_rings(details.neighbours)
     nodes = [
@@ -306,7 +306,7 @@ def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) 
                 "id": entity.key,
                 "name": entity.display_name,
                 "type": classify_type(entity.type),
-                "path": make_url("entities", entity.key) if entity.key != center else None,
+                "path": format_url("entities", entity.key) if entity.key != center else None,
             },
             "classes": "center" if entity.key == center else "",
             "position": {"x": x, "y": y},
@@ -319,7 +319,7 @@ def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) 
         source, target = fact.subject_key, fact.object_key
         if source in known and target in known and source and target and source != target:
             arrows.setdefault((source, target), []).append(fact)
-    return nodes + [_make_arrow(*ends, facts, make_url) for ends, facts in arrows.items()]
+    return nodes + [_describe_arrow(*ends, facts, format_url) for ends, facts in arrows.items()]
 
 
 def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity, tuple[float, float]]]:
@@ -334,8 +334,10 @@ def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity
     return places
 
 
-def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url: Callable[..., str]) -> dict[str, Any]:
-    """Make an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
+def _describe_arrow(
+    source: str, target: str, facts: Sequence[StoredFact], format_url: Callable[..., str]
+) -> dict[str, Any]:
+    """Describe an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
     periods = [
         (word_link(fact), *(min(day, _LAST_DAY) for day in get_days(fact)), fact.modality == "asserted")
         for fact in facts
@@ -348,7 +350,7 @@ def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url:
             "target": target,
             "periods": periods,
             "label": ", ".join(dict.fromkeys(word_link(fact) for fact in facts if fact.holds)),
-            "path": make_url("facts", facts[0].id) if len(facts) == 1 else None,
+            "path": format_url("facts", facts[0].id) if len(facts) == 1 else None,
         },
         "classes": "over" if not modalities else "" if "asserted" in modalities else "unreal",
     }
@@ -435,8 +437,8 @@ class PageRenderer:
             "layout": "main.html" if is_file else "page.html",
             "display_name": self.display_name,
             "owner": owner,
-            "turn_url": self.make_turn_url,
-            "url": self.make_url,
+            "turn_url": self.format_turn_url,
+            "url": self.format_url,
             "view": "",
             "write_token": write_token,
         }
@@ -448,14 +450,14 @@ class PageRenderer:
         """What to call an author or an entity on a page."""
         return self.owner_name if name == OWNER_NAME else name
 
-    def make_url(self, *parts: str) -> str:
-        """Make the address of a page: its parts are escaped, whatever they hold."""
+    def format_url(self, *parts: str) -> str:
+        """Format the address of a page: its parts are escaped, whatever they hold."""
         return f"{self._base}/{'/'.join(parse.quote(part, safe='') for part in parts)}"
 
-    def make_turn_url(self, session_id: str, turn_id: str) -> str:
-        """Make the address of a turn on its session's page; a server finds out which of several pages."""
+    def format_turn_url(self, session_id: str, turn_id: str) -> str:
+        """Format the address of a turn on its session's page; a server finds out which of several pages."""
         query = "" if self._base == FILE_BASE else f"?turn={parse.quote(turn_id, safe='')}"
-        return f"{self.make_url('sessions', session_id)}{query}#{make_anchor(turn_id)}"
+        return f"{self.format_url('sessions', session_id)}{query}#{compute_anchor(turn_id)}"
 
     def render_answer(self, answer: Answer) -> str:
         """Render the memories that answer a question, and why each was found."""
@@ -499,7 +501,7 @@ class PageRenderer:
             details=details,
             groups=group_facts(details.facts),
             scale=TimeScale.from_facts(details.facts),
-            elements=make_graph_elements(details, self.make_url),
+            elements=build_graph_elements(details, self.format_url),
             types=sorted({classify_type(entity.type) for entity in (details.entity, *details.neighbours)}),
             page=page,
         )

@@ -122,7 +122,7 @@ def select_items(
     items: list[ProfileItem] = []
     tokens = 0
     for one in filter(None, chain.from_iterable(zip_longest(*queues.values()))):  # the sections take turns
-        item = _make_item(one, names_speaker=len(speakers) > 1)
+        item = _describe_placement(one, names_speaker=len(speakers) > 1)
         is_first = not any(other.section == item.section for other in items)
         cost = count_tokens(f"{format_item(item)}\n") + is_first * count_tokens(f"{SECTION_TITLES[item.section]}:\n")
         if tokens + cost <= token_budget:
@@ -131,7 +131,7 @@ def select_items(
     return tuple(sorted(items, key=lambda item: SECTIONS.index(item.section)))
 
 
-def _make_item(one: Placement, *, names_speaker: bool) -> ProfileItem:
+def _describe_placement(one: Placement, *, names_speaker: bool) -> ProfileItem:
     fact = one.candidate.fact
     text = _shorten_text(join_lines(fact.text))
     if one.candidate.is_statement:
