@@ -145,7 +145,7 @@ def _find_mail(text: str) -> int:
     for place, (line, next_line) in enumerate(pairwise(lines)):
         is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next_line))
         if is_header and place >= form_end:
-            # A form, such as a journey from one place to another, is no mail; nor is a form what heads one.
+            # A form, such as a journey from one place to another, is no mail, unless its fields head one.
             fields = list(takewhile(_FIELD.match, lines[place : place + _MAX_FIELDS]))
             is_form = len(fields) > 1 and not _MAIL_MARK.search("".join(fields))
             form_end = place + len(fields) if is_form else place

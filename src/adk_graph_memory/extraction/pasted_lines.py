@@ -151,7 +151,8 @@ def _classify_line(line: str) -> _Kind:
         return "own"
     if _PASTED.match(line):
         return "pasted"
-    has_cells = any(line.count(mark) > 1 and f"{mark} " not in line for mark in ",;")  # three, or more
+    # three cells or more, as in a file of comma-separated values
+    has_cells = any(line.count(mark) > 1 and f"{mark} " not in line for mark in ",;")
     is_dense = len(line) >= _MIN_DENSE_LENGTH and len(_CODE_MARKS.findall(line)) >= _DENSE_SHARE * len(line)
     if has_cells or is_dense or _ALIKE.match(line):
         return "alike"

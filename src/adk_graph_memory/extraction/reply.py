@@ -177,6 +177,7 @@ def parse_reply(
     drop_counts: Counter[str] = Counter()
     reply_entities = _ReplyEntities(reply.entities, known_entities, vocabulary, drop_counts)
     reply_entities.drop_unsaid_aliases(turns)
+    # A number that several facts have leads to none of them.
     ref_counts = Counter(fact.ref for fact in reply.facts)
     places_by_ref = {fact.ref: place for place, fact in enumerate(reply.facts) if ref_counts[fact.ref] == 1}
     locator = QuoteLocator(turns)
