@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 import adk_graph_memory
 from adk_graph_memory.cli.application import app
-from adk_graph_memory.graph.schema import make_migration_script
+from adk_graph_memory.graph.schema import render_migration_script
 from adk_graph_memory.graph.statements import LABELS, load_cypher_files
 from adk_graph_memory.retrieval.own_index.search import IndexSettings
 from adk_graph_memory.runtime.settings import Settings
@@ -133,7 +133,7 @@ def make_relationship_table() -> str:
 
 def make_index_table() -> str:
     """Table of every constraint and index of the schema on Neo4j 2026.x."""
-    script = make_migration_script(Settings(uri="neo4j://localhost"), dimensions=384)
+    script = render_migration_script(Settings(uri="neo4j://localhost"), dimensions=384)
     rows = []
     for command in _SCHEMA_COMMAND.finditer(script):
         kind = command["kind"].lower().replace("constraint", "unique")

@@ -21,7 +21,7 @@ from adk_graph_memory.graph.local_neo4j.server import (
     ensure_password,
     find_process,
     get_log_path,
-    make_home_arguments,
+    list_home_arguments,
 )
 from adk_graph_memory.runtime import environment, settings
 
@@ -136,7 +136,7 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
         assert stop_server() is True
     assert find_running_server() is None
     assert settings.Settings().uri is None
-    assert find_process(make_home_arguments(Path(running_now.home))) is None
+    assert find_process(list_home_arguments(Path(running_now.home))) is None
     assert get_log_path(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
     assert ensure_password(Path(running_now.home)) == running_now.password
 

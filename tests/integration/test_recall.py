@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors
-from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, make_retention
+from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, compute_retention
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
 from adk_graph_memory.models import prompts
 from adk_graph_memory.records.scopes import Scope
@@ -259,7 +259,7 @@ async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory:
         scope = {"scope": Scope(**whose).key}
         [[id]] = (await asyncio.to_thread(driver.execute_query, latest, scope)).records
         known = {"results": [{"id": id, "fact": None, "score": 1.0}], "until": None, "marks": "", "question_marks": []}
-        parameters = {PARAMETER_MAP: scope | known | {RETENTION: make_retention(memory.connection.settings)}}
+        parameters = {PARAMETER_MAP: scope | known | {RETENTION: compute_retention(memory.connection.settings)}}
         done = await asyncio.to_thread(driver.execute_query, statement, parameters)
         [[results]] = done.records
         return results[0]["previously"], _db_hits(done.summary.profile)

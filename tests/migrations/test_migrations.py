@@ -24,10 +24,10 @@ from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
 from adk_graph_memory.graph.schema import (
     compute_checksum,
     get_schema_version,
-    make_migration_script,
     migrate_schema,
     name_text_index,
     parse_server_line,
+    render_migration_script,
 )
 from adk_graph_memory.graph.statements import LABELS, CypherStatements, fill_identifiers, load_cypher_files, name_index
 from adk_graph_memory.records.scopes import Scope
@@ -345,7 +345,7 @@ async def test_check_accepts_what_auto_made(deployed: Callable[..., Connection],
 async def test_check_accepts_what_a_dba_made_of_the_printed_script(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
+    run_as_cypher_shell(dba, render_migration_script(Settings(label_prefix=prefix)))
     connection = deployed(schema="check")
     await connection.prepare()
     assert (await vector_slots.fetch_schema_state(connection)).version == get_schema_version()
@@ -355,13 +355,13 @@ async def test_check_accepts_what_a_dba_made_of_the_printed_script(
 @pytest.mark.full
 async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str) -> None:
     for _ in range(2):
-        run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
+        run_as_cypher_shell(dba, render_migration_script(Settings(label_prefix=prefix)))
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
 @pytest.mark.full
 async def test_a_dbas_records_equal_ours(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
-    run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
+    run_as_cypher_shell(dba, render_migration_script(Settings(label_prefix=prefix)))
     other = next(PREFIXES)
     await deployed(label_prefix=other).prepare()
     query = "MATCH (m:{}Migration) RETURN m.version AS version, m.name AS name, m.checksum AS checksum ORDER BY version"
@@ -418,7 +418,7 @@ async def test_the_schema_of_another_checkout_is_left_alone(
     with pytest.raises(errors.SchemaUnknown):
         await migrate_schema(deployed())
 
-    run_as_cypher_shell(dba, make_migration_script(Settings(label_prefix=prefix)))
+    run_as_cypher_shell(dba, render_migration_script(Settings(label_prefix=prefix)))
     assert (fetch_meta(), count(dba, prefix)["Migration"]) == (before, 0)
     with pytest.raises(errors.SchemaUnknown):
         await deployed(schema="check").prepare()

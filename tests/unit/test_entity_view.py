@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.memory.pages.renderer import make_graph_elements
+from adk_graph_memory.memory.pages.renderer import build_graph_elements
 from adk_graph_memory.records.inspection import InspectedEntity
 from adk_graph_memory.records.results import StoredEntity, StoredFact
 
@@ -41,7 +41,7 @@ def draw(*facts: StoredFact) -> tuple[str, str]:
     user, penicillin = (StoredEntity(name, name, "thing", (), "", 1) for name in ("user", "penicillin"))
     details = InspectedEntity(user, (), (), facts, (penicillin,), facts, len(facts))
     [arrow] = [
-        item for item in make_graph_elements(details, lambda *parts: "/".join(parts)) if "source" in item["data"]
+        item for item in build_graph_elements(details, lambda *parts: "/".join(parts)) if "source" in item["data"]
     ]
     return arrow["data"]["label"], arrow["classes"]
 

@@ -9,7 +9,12 @@ import pytest
 
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.detection import detect_language, detect_languages, load_stop_words
-from adk_graph_memory.retrieval.question import MAX_QUESTION_WORDS, make_part_queries, parse_question, split_query_parts
+from adk_graph_memory.retrieval.question import (
+    MAX_QUESTION_WORDS,
+    format_part_queries,
+    parse_question,
+    split_query_parts,
+)
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -126,7 +131,7 @@ def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_t
 def test_a_message_has_no_more_words_than_a_question_and_few_queries(text: str) -> None:
     parsed_question = parse_question(text, (), NOW, ("en", "zh"))
     assert 0 < len(parsed_question.terms) <= MAX_QUESTION_WORDS
-    assert len(make_part_queries(parsed_question.query_parts, "abc", ("text", "words"))) <= 28
+    assert len(format_part_queries(parsed_question.query_parts, "abc", ("text", "words"))) <= 28
     assert len(parsed_question.asking_terms) <= MAX_QUESTION_WORDS
 
 
@@ -155,7 +160,7 @@ def test_what_a_message_asks_stands_at_its_end() -> None:
 
 def test_a_question_is_searched_at_once_and_as_it_is() -> None:
     parsed_question = parse_question("Who is it? Where do my bees sleep?", (), NOW, ("en",))
-    assert make_part_queries(parsed_question.query_parts, "abc", ["text"]) == lucene.make_lucene_queries(
+    assert format_part_queries(parsed_question.query_parts, "abc", ["text"]) == lucene.format_lucene_queries(
         "abc", parsed_question.asking_terms, ["text"]
     )
     assert parsed_question.first_person_text == "Who is it? Where do my bees sleep?"

@@ -9,7 +9,7 @@ import pytest
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.graph.lucene import extract_word_parts
 from adk_graph_memory.language.quantities import find_identifiers
-from adk_graph_memory.retrieval.question import ParsedQuestion, make_part_queries, parse_question
+from adk_graph_memory.retrieval.question import ParsedQuestion, format_part_queries, parse_question
 
 FIELDS = ("text", "words")
 
@@ -50,8 +50,8 @@ def test_an_identifier_is_also_searched_for_in_other_spellings(question: str, te
 )
 def test_a_question_without_identifiers_is_searched_for_by_its_words_alone(question: str) -> None:
     parsed = parse(question)
-    expected = lucene.make_lucene_query("scope", lucene.extract_terms(question, parsed.stop_word_language), FIELDS)
-    assert make_part_queries(parsed.query_parts, "scope", FIELDS) == [expected]
+    expected = lucene.format_lucene_query("scope", lucene.extract_terms(question, parsed.stop_word_language), FIELDS)
+    assert format_part_queries(parsed.query_parts, "scope", FIELDS) == [expected]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from neo4j.graph import Graph, Node
 from neo4j.time import DateTime
 from neo4j.vector import Vector
 
-from adk_graph_memory.retrieval.own_index.fulltext import choose_stop_words, make_search_text
-from adk_graph_memory.retrieval.own_index.results import IndexHit, make_hit, make_plain
+from adk_graph_memory.retrieval.own_index.fulltext import choose_stop_words, format_search_text
+from adk_graph_memory.retrieval.own_index.results import IndexHit, read_hit, simplify_value
 
 
 def make_node(**properties: Any) -> Node:
@@ -22,7 +22,7 @@ def make_node(**properties: Any) -> Node:
 
 
 def hit(**columns: Any) -> IndexHit:
-    return make_hit(neo4j.Record(columns))
+    return read_hit(neo4j.Record(columns))
 
 
 def test_a_line_shows_score_values_and_text() -> None:
@@ -65,12 +65,14 @@ def test_a_value_is_one_line() -> None:
 
 def test_plain_values_stay() -> None:
     for value in (True, 3, 2.5, "x", ["a", None, 1], {"a": [1]}):
-        assert make_plain(value) == ([item for item in value if item is not None] if isinstance(value, list) else value)
+        assert simplify_value(value) == (
+            [item for item in value if item is not None] if isinstance(value, list) else value
+        )
 
 
 @given(st.text())
 def test_nothing_typed_is_an_operator(text: str) -> None:
-    query = make_search_text(text, choose_stop_words("en"))
+    query = format_search_text(text, choose_stop_words("en"))
     assert re.fullmatch(r'("[^"\\]+"( (?=")|$))*', query)
     query.encode()
 
@@ -91,8 +93,8 @@ def test_nothing_typed_is_an_operator(text: str) -> None:
     ],
 )
 def test_words_are_quoted(text: str, query: str) -> None:
-    assert make_search_text(text, choose_stop_words("en")) == query
+    assert format_search_text(text, choose_stop_words("en")) == query
 
 
 def test_german_stop_words_are_left_out() -> None:
-    assert make_search_text("Was kosten die Äpfel?", choose_stop_words("de")) == '"kosten" "Äpfel"'
+    assert format_search_text("Was kosten die Äpfel?", choose_stop_words("de")) == '"kosten" "Äpfel"'

@@ -340,7 +340,7 @@ def test_private_files_are_private_from_the_start(tmp_path: Path, monkeypatch: p
 def test_command(tmp_path: Path, version: int, allows: bool) -> None:
     configured(tmp_path)
     classpath = [Path("/a b.jar"), Path("/c.jar")]
-    command = server.make_command(
+    command = server.prepare_command(
         tmp_path,
         version="2026.08.1",
         java=jars.Java(Path("/j"), version),
@@ -349,7 +349,7 @@ def test_command(tmp_path: Path, version: int, allows: bool) -> None:
         jvm_flags=["-XX:+More"],
     )
     assert command[:3] == ["/j", f"@{tmp_path}/conf/java.args", "org.neo4j.server.Neo4jCommunity"]
-    assert command[3:] == server.make_home_arguments(tmp_path)
+    assert command[3:] == server.list_home_arguments(tmp_path)
     flags = (tmp_path / "conf/java.args").read_text()
     assert '-classpath\n"/a b.jar:/c.jar"' in flags
     assert "-Xmx9m" in flags and "-XX:+More" in flags
@@ -461,11 +461,11 @@ def test_one_that_shall_outlive_does(tmp_path: Path, ending: str) -> None:
 
 
 def test_running_tells_by_the_end_of_the_command_line(tmp_path: Path) -> None:
-    arguments = server.make_home_arguments(tmp_path / "home")
+    arguments = server.list_home_arguments(tmp_path / "home")
     assert find_process(arguments) is None
     process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
     assert until(lambda: find_process(arguments) == process.pid)
-    assert find_process(server.make_home_arguments(tmp_path)) is None
+    assert find_process(server.list_home_arguments(tmp_path)) is None
     process.signal_and_wait(signal.SIGKILL, seconds=10)
     assert find_process(arguments) is None
 
@@ -473,12 +473,12 @@ def test_running_tells_by_the_end_of_the_command_line(tmp_path: Path) -> None:
 def test_running_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda self: not self.is_relative_to("/proc") and exists(self))
-    table = f"  1 /sbin/launchd\n 77 /j @/x y/conf/java.args M {' '.join(server.make_home_arguments(Path('/x y')))}\n"
+    table = f"  1 /sbin/launchd\n 77 /j @/x y/conf/java.args M {' '.join(server.list_home_arguments(Path('/x y')))}\n"
     monkeypatch.setattr(
         subprocess, "run", lambda *args, **more: subprocess.CompletedProcess(args, 0, stdout=table, stderr="")
     )
-    assert find_process(server.make_home_arguments(Path("/x y"))) == 77
-    assert find_process(server.make_home_arguments(Path("/x"))) is None
+    assert find_process(server.list_home_arguments(Path("/x y"))) == 77
+    assert find_process(server.list_home_arguments(Path("/x"))) is None
 
 
 # --- the server of a person ------------------------------------------------------------------------------------------
@@ -514,7 +514,7 @@ def test_a_process_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
-    arguments = server.make_home_arguments(environment.get_data_home() / "neo4j-5.26")
+    arguments = server.list_home_arguments(environment.get_data_home() / "neo4j-5.26")
     process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
     assert until(lambda: find_process(arguments))
     assert find_running_server() is None
@@ -523,7 +523,7 @@ def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_end_in_time(tmp_path: Path) -> None:
-    arguments = server.make_home_arguments(environment.get_data_home() / "neo4j-2026")
+    arguments = server.list_home_arguments(environment.get_data_home() / "neo4j-2026")
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
     process = ServerProcess([sys.executable, "-c", deaf, *arguments], tmp_path / "log")
     assert until(lambda: (tmp_path / "log").read_text())

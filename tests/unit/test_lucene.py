@@ -43,17 +43,17 @@ def test_few_words_keep_their_order() -> None:
 
 
 def test_the_scope_is_required() -> None:
-    assert lucene.make_lucene_query("abc", ["bees"], ("text",)).startswith('+scope:"abc"^0 +(')
+    assert lucene.format_lucene_query("abc", ["bees"], ("text",)).startswith('+scope:"abc"^0 +(')
 
 
 def test_every_word_is_looked_for_in_every_field() -> None:
-    query = lucene.make_lucene_query("abc", ["bees", "hive"], ("text", "words"))
+    query = lucene.format_lucene_query("abc", ["bees", "hive"], ("text", "words"))
     assert all(f'{field}:"{word}"' in query for field in ("text", "words") for word in ("bees", "hive"))
 
 
 @given(st.text())
 def test_no_operator_comes_through(question: str) -> None:
-    query = lucene.make_lucene_query("abc", lucene.extract_terms(question), ("text",))
+    query = lucene.format_lucene_query("abc", lucene.extract_terms(question), ("text",))
     inside = re.fullmatch(r'\+scope:"abc"\^0 \+\((.*)\)\^1\.0', query, re.DOTALL)
     assert inside is not None
     assert re.fullmatch(r'(?:\w+:"[^"\\]*" ?)*', inside[1])

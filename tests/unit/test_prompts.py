@@ -15,7 +15,7 @@ from adk_graph_memory.language.text import count_tokens
 from adk_graph_memory.models import prompts
 
 VALUES = {
-    **OPEN_VOCABULARY.make_prompt_fields(),
+    **OPEN_VOCABULARY.format_prompt_fields(),
     **dict.fromkeys(("known_entities", "turns", "known", "new", "entities", "names"), ""),
 }
 INSTRUCTION, EXAMPLES = 2_400, 900

@@ -118,7 +118,7 @@ async def migrate(
         raise UsageError("Give --dimensions only with --print: otherwise the first vector determines the dimension.")
     settings = configuration.load_settings()
     if print_:
-        script = schema.make_migration_script(settings, dimensions)
+        script = schema.render_migration_script(settings, dimensions)
         return Output({"cypher": script}, script, is_script=True)
     announce("Updating the schema")
     async with connections.Connection(settings=settings, schema="auto") as connection:

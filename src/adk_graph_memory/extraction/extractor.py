@@ -149,14 +149,18 @@ class ModelExtractor:
     def _fill_prompt(
         self, pieces: Sequence[Piece], known_entities: Sequence[KnownEntity], context: Sequence[Piece]
     ) -> str:
-        entity_lines = "\n".join(_format_known_entity(number, entity) for number, entity in enumerate(known_entities))
+        entity_lines = []
+        for number, entity in enumerate(known_entities):
+            about = {"about": entity.about} if entity.about else {}
+            line = prompts.encode_line({"names": [entity.name, *entity.aliases], "type": entity.type, **about})
+            entity_lines.append(f"{number}: {line}")
         max_tokens = max(_MIN_CONTEXT_TOKENS, int(self._limits.window_tokens * _CONTEXT_SHARE))
         texts = [*shorten_context(context, max_tokens=max_tokens), *(piece.prompt_text for piece in pieces)]
         turns = [piece.turn for piece in (*context, *pieces)]
         return self._prompt.fill_template(
-            known_entities=entity_lines or "(none yet)",
+            known_entities="\n".join(entity_lines) or "(none yet)",
             turns="\n".join(_format_turns(turns, texts, start=-len(context))),
-            **self._vocabulary.make_prompt_fields(),
+            **self._vocabulary.format_prompt_fields(),
         )
 
     def _read_answer(
@@ -246,11 +250,6 @@ class _WindowReader:
                     self._known_entities = known_entities
                 return Extraction(usage=extraction.usage)
         raise error
-
-
-def _format_known_entity(number: int, entity: KnownEntity) -> str:
-    about = {"about": entity.about} if entity.about else {}
-    return f"{number}: {prompts.encode_line({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
 
 
 def _format_turns(turns: Sequence[Turn], texts: Sequence[str], start: int) -> Iterator[str]:
@@ -384,7 +383,10 @@ def keep_statements(
         topics: the topic of a turn's facts, by the turn's id, if somebody gave one.
         owner: how whoever the memory belongs to is named.
     """
-    facts = [_set_topic(fact, topics) for fact in extraction.facts]
+    facts = []
+    for fact in extraction.facts:
+        given = [topics[source.turn_id] for source in fact.sources if source.turn_id in topics]
+        facts.append(replace(fact, topic=given[0]) if given else fact)
     entities = list(extraction.entities)
     read_ids = {source.turn_id for fact in facts for source in fact.sources}
     for turn in turns:
@@ -403,11 +405,6 @@ def keep_statements(
         )
         facts.append(fact)
     return replace(extraction, entities=tuple(entities), facts=tuple(facts))
-
-
-def _set_topic(fact: ExtractedFact, topics: Mapping[str, str]) -> ExtractedFact:
-    given = [topics[source.turn_id] for source in fact.sources if source.turn_id in topics]
-    return replace(fact, topic=given[0]) if given else fact
 
 
 def _find_person(name: str, entities: list[ExtractedEntity]) -> int:

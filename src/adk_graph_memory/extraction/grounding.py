@@ -67,7 +67,7 @@ class FoldedTurn:
     def locate_quote(self, quote: str) -> Source | None:
         """The source that contains the quote; for a quote with a gap ("A … B"), from its first part to its last."""
         if span := self._find_quote(fold_quote(quote)):
-            return self._make_source(*span)
+            return self._convert_folded_span(*span)
         parts = [folded for part in _ELLIPSIS.split(quote) if (folded := fold_quote(part))]
         if len(parts) < 2 or not _is_distinctive(" ".join(parts)):
             return None
@@ -77,7 +77,7 @@ class FoldedTurn:
             if span is None:
                 return None
             spans.append(span)
-        return self._make_source(spans[0][0], spans[-1][1])
+        return self._convert_folded_span(spans[0][0], spans[-1][1])
 
     def _find_quote(self, folded_text: str) -> tuple[int, int] | None:
         """Find a folded quote; one that is not distinctive must be the whole turn."""
@@ -97,8 +97,8 @@ class FoldedTurn:
         around = self._text[max(position - 1, 0) : position + 1]
         return len(around) == 2 and around.isalnum() and not WIDE_CHARACTER.search(around)
 
-    def _make_source(self, start: int, end: int) -> Source:
-        """The original words; a pair of quotation marks is never cut in half."""
+    def _convert_folded_span(self, start: int, end: int) -> Source:
+        """Convert a span of the folded text to the original words; a pair of quotation marks is never cut in half."""
         first, last = self._positions[start], self._positions[end - 1]
         text = self.turn.text
         while last + 1 < len(text) and _FOLD_TABLE[text[last + 1]] == "" and text[last + 1] not in _IGNORED_CHARACTERS:

@@ -145,17 +145,14 @@ def _find_mail(text: str) -> int:
     for place, (line, next_line) in enumerate(pairwise(lines)):
         is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next_line))
         if is_header and place >= form_end:
-            form_end = place + _count_form_fields(lines[place : place + _MAX_FIELDS])
+            # A form, such as a journey from one place to another, is no mail, unless its fields head one.
+            fields = list(takewhile(_FIELD.match, lines[place : place + _MAX_FIELDS]))
+            is_form = len(fields) > 1 and not _MAIL_MARK.search("".join(fields))
+            form_end = place + len(fields) if is_form else place
         if (is_header and place >= form_end) or _MAIL_SEPARATOR.match(line) or _MAIL_ATTRIBUTION.match(line):
             break
         start += len(line)
     return start
-
-
-def _count_form_fields(lines: Sequence[str]) -> int:
-    """Count the fields of a form, such as a journey from one place to another; none if they head a mail."""
-    fields = list(takewhile(_FIELD.match, lines))
-    return len(fields) if len(fields) > 1 and not _MAIL_MARK.search("".join(fields)) else 0
 
 
 def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
@@ -170,15 +167,13 @@ def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
             if _is_sentence_end(line[0], match, language)
         ]
         for start, end in pairwise([line.start(), *ends, line.end()]):
-            if sentence := _NONBLANK_TEXT.search(text, start, end):
-                yield from _split_question(sentence)
-
-
-def _split_question(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Split off the statement that a question begins with: "I moved to Porto, any tips?"."""
-    start, end = sentence.span()
-    parts = find_leading_statement(sentence[0]) if is_question(sentence[0]) else None
-    yield from [(start, start + parts[0]), (start + parts[1], end)] if parts else [(start, end)]
+            sentence = _NONBLANK_TEXT.search(text, start, end)
+            if sentence and is_question(sentence[0]) and (parts := find_leading_statement(sentence[0])):
+                # Split off the statement that a question begins with: "I moved to Porto, any tips?".
+                yield sentence.start(), sentence.start() + parts[0]
+                yield sentence.start() + parts[1], sentence.end()
+            elif sentence:
+                yield sentence.span()
 
 
 def group_sentences(text: str, language: str) -> list[tuple[int, int]]:

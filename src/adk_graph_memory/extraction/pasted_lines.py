@@ -151,22 +151,16 @@ def _classify_line(line: str) -> _Kind:
         return "own"
     if _PASTED.match(line):
         return "pasted"
-    if _ALIKE.match(line) or _is_separated(line) or _is_dense(line):
+    # three cells or more, as in a file of comma-separated values
+    has_cells = any(line.count(mark) > 1 and f"{mark} " not in line for mark in ",;")
+    is_dense = len(line) >= _MIN_DENSE_LENGTH and len(_CODE_MARKS.findall(line)) >= _DENSE_SHARE * len(line)
+    if has_cells or is_dense or _ALIKE.match(line):
         return "alike"
     return "inner" if _INNER.match(line) else "own"
 
 
 def _is_own(line: str) -> bool:
     return bool(_OWN_START.match(line) or _FENCE.match(line))
-
-
-def _is_separated(line: str) -> bool:
-    """Whether it has three cells or more, as in a file of comma-separated values."""
-    return any(line.count(mark) > 1 and f"{mark} " not in line for mark in ",;")
-
-
-def _is_dense(line: str) -> bool:
-    return len(line) >= _MIN_DENSE_LENGTH and len(_CODE_MARKS.findall(line)) >= _DENSE_SHARE * len(line)
 
 
 def _iterate_lines(text: str) -> Iterator[tuple[int, int]]:

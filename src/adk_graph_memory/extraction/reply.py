@@ -46,13 +46,9 @@ def _parse_numbers(value: Any) -> Any:
     return list(dict.fromkeys(number for number in map(_parse_number, values) if isinstance(number, int)))
 
 
-def _replace_null(value: Any) -> Any:
-    return "" if value is None else value
-
-
 LenientInt = Annotated[int, BeforeValidator(_parse_number)]
 LenientInts = Annotated[list[int], BeforeValidator(_parse_numbers)]
-LenientText = Annotated[str, BeforeValidator(_replace_null)]
+LenientText = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 LenientTexts = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
 
 
@@ -181,7 +177,10 @@ def parse_reply(
     drop_counts: Counter[str] = Counter()
     reply_entities = _ReplyEntities(reply.entities, known_entities, vocabulary, drop_counts)
     reply_entities.drop_unsaid_aliases(turns)
-    locator, refs = QuoteLocator(turns), _index_unique_refs(fact.ref for fact in reply.facts)
+    # A number that several facts have leads to none of them.
+    ref_counts = Counter(fact.ref for fact in reply.facts)
+    places_by_ref = {fact.ref: place for place, fact in enumerate(reply.facts) if ref_counts[fact.ref] == 1}
+    locator = QuoteLocator(turns)
     facts, mentions = [], set()
     for ref, fact in enumerate(reply.facts):
         topic, fact_entities = vocabulary.match_topic(fact.topic.strip()), reply_entities.resolve_subject_object(fact)
@@ -196,9 +195,9 @@ def parse_reply(
         elif not (sources := _find_fact_sources(fact, locator, drop_counts, keep_unverified=keep_unverified)):
             drop_counts["quote not in the turns it names"] += 1
         else:
-            replaces = _resolve_links(fact.replaces, refs, drop_counts)
-            depends_on = _resolve_links(fact.depends_on, refs, drop_counts)
-            extracted = _make_extracted_fact(fact, topic, sources, locator.get_turn(sources[0].turn_id), drop_counts)
+            replaces = _resolve_links(fact.replaces, places_by_ref, drop_counts)
+            depends_on = _resolve_links(fact.depends_on, places_by_ref, drop_counts)
+            extracted = _convert_fact_reply(fact, topic, sources, locator.get_turn(sources[0].turn_id), drop_counts)
             subject, object = fact_entities
             facts.append(
                 replace(extracted, ref=ref, subject=subject, object=object, replaces=replaces, depends_on=depends_on)
@@ -230,7 +229,7 @@ class _ReplyEntities:
         for number, entity in enumerate(unique.values()):
             ref = first_free + number if entity.ref in self._entities_by_ref else entity.ref
             self._entities_by_ref.setdefault(entity.ref, []).append(
-                _make_extracted_entity(entity, ref, known_keys, vocabulary, drop_counts)
+                _convert_entity_reply(entity, ref, known_keys, vocabulary, drop_counts)
             )
         self.entities = [entity for entities in self._entities_by_ref.values() for entity in entities]
 
@@ -278,20 +277,13 @@ def _is_name_in(text: str, name: str) -> bool:
     return name in text if has_wide_character(name) else bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
 
 
-def _index_unique_refs(refs: Iterable[int]) -> dict[int, int]:
-    """The position of each fact whose number no other fact has."""
-    refs = list(refs)
-    counts = Counter(refs)
-    return {ref: position for position, ref in enumerate(refs) if counts[ref] == 1}
-
-
 def _resolve_links(links: Sequence[int], refs: Mapping[int, int], drop_counts: Counter[str]) -> tuple[int, ...]:
     resolved = tuple(refs[link] for link in links if link in refs)
     drop_counts["link to no fact of the reply"] += len(links) - len(resolved)
     return resolved
 
 
-def _make_extracted_entity(
+def _convert_entity_reply(
     reply: EntityReply, ref: int, known_keys: Mapping[int, str], vocabulary: Vocabulary, drop_counts: Counter[str]
 ) -> ExtractedEntity:
     drop_counts["known_id of nobody"] += reply.known_id is not None and reply.known_id not in known_keys
@@ -334,7 +326,7 @@ def _find_fact_sources(
     return tuple(map(Source.from_whole_turn, locator.select_turns(fact.turns))) if keep_unverified else ()
 
 
-def _make_extracted_fact(
+def _convert_fact_reply(
     fact: FactReply, topic: str, sources: tuple[Source, ...], turn: Turn, drop_counts: Counter[str]
 ) -> ExtractedFact:
     interval = parse_validity_interval(fact.valid_from, fact.valid_to, turn.at, is_ahead=fact.modality == "planned")

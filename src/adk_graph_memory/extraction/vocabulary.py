@@ -92,12 +92,16 @@ class Vocabulary:
         """
         return replace(self, topics=_select_topics(labels, self.topics or MANAGED_TOPICS))
 
-    def make_prompt_fields(self) -> dict[str, str]:
-        """The fields of the extraction prompt's template."""
+    def format_prompt_fields(self) -> dict[str, str]:
+        """Format the fields of the extraction prompt's template."""
         entity_types = f"one of {', '.join(self.entity_types)}" if self.entity_types else _DEFAULT_ENTITY_TYPES
         predicates = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
+        topic_lines = [_TOPIC_LIST_HEADER]
+        for topic in self.topics:
+            examples = f" For example: {' '.join(topic.examples)}" if topic.examples else ""
+            topic_lines.append(f"  - `{topic.label}`: {topic.description}.{examples}")
         return {
-            "topics": "\n".join((_TOPIC_LIST_HEADER, *map(_format_topic, self.topics))) if self.topics else _ANY_TOPIC,
+            "topics": "\n".join(topic_lines) if self.topics else _ANY_TOPIC,
             "entity_types": entity_types,
             "predicates": predicates if self.predicates else _DEFAULT_PREDICATES,
         }
@@ -138,11 +142,6 @@ OPEN_VOCABULARY = Vocabulary()
 def format_predicate(words: str) -> str:
     """Write a predicate in snake_case."""
     return "_".join(words.lower().split())
-
-
-def _format_topic(topic: Topic) -> str:
-    examples = f" For example: {' '.join(topic.examples)}" if topic.examples else ""
-    return f"  - `{topic.label}`: {topic.description}.{examples}"
 
 
 def _select_topics(labels: Iterable[str], topics: Iterable[Topic]) -> tuple[Topic, ...]:

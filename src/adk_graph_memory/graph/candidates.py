@@ -113,7 +113,7 @@ def _make_lookup_keys(
     queries = [
         lucene_query
         for name in names
-        for lucene_query in lucene.make_lucene_queries(graph.scope.key, lucene.extract_terms(name), fields)
+        for lucene_query in lucene.format_lucene_queries(graph.scope.key, lucene.extract_terms(name), fields)
     ]
     return query.entity_keys, queries, tombstones
 

@@ -13,7 +13,7 @@ from typing import Any
 from adk_graph_memory.graph.artifacts import ContentKey
 from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.listings import PAGE_SIZE
-from adk_graph_memory.graph.statements import RETENTION, make_retention
+from adk_graph_memory.graph.statements import RETENTION, compute_retention
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.results import PruneKind, PruneReport, Receipt
 from adk_graph_memory.records.scopes import Scope
@@ -175,7 +175,7 @@ class PrunedBatch:
 async def iterate_expired(connection: Connection, request: PruneRequest) -> AsyncIterator[tuple[Scope, PruneReport]]:
     """Yield the users of whom anything is to go, with the count of each kind."""
     parameters = {
-        **_make_parameters(connection, request),
+        **_bind_retention(connection, request),
         "app_name": request.app_name,
         "user_id": request.user_id,
         "kinds": list(request.kinds),
@@ -198,7 +198,7 @@ async def prune_user(
     Each transaction leaves the graph whole, so this may stop after any, and go on at another time. ``forget`` forgets
     memories by id.
     """
-    parameters = _make_parameters(graph.connection, request)
+    parameters = _bind_retention(graph.connection, request)
     for kind in request.kinds:
         if getattr(expired, kind):
             pruner = _prune_memory(graph, parameters, forget) if kind == "memory" else None
@@ -206,8 +206,8 @@ async def prune_user(
                 yield batch
 
 
-def _make_parameters(connection: Connection, request: PruneRequest) -> dict[str, Any]:
-    retention = make_retention(connection.settings, request.older_than)
+def _bind_retention(connection: Connection, request: PruneRequest) -> dict[str, Any]:
+    retention = compute_retention(connection.settings, request.older_than)
     return {RETENTION: retention, "now": retention["now"]}
 
 

@@ -10,7 +10,6 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from datetime import tzinfo
 from functools import partial
 from typing import Any, get_args
 
@@ -68,7 +67,8 @@ def encode_value(value: Any, name: str = "") -> Any:
         packed = pack_floats(value) if len(value) >= MIN_PACKED_FLOATS else None
         return {"floats": packed} if packed else [encode_value(item, name) for item in value]
     if isinstance(value, DateTime):
-        return {"datetime": f"{value.iso_format()}{_format_zone(value.tzinfo)}"}
+        zone = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)  # a fixed offset has no name
+        return {"datetime": f"{value.iso_format()}[{zone}]" if zone else value.iso_format()}
     if isinstance(value, Date | Time):
         return {type(value).__name__.lower(): value.iso_format()}
     if isinstance(value, Duration):
@@ -117,12 +117,6 @@ def decode_value(value: Any, name: str) -> Any:
     return value
 
 
-def _format_zone(zone: tzinfo | None) -> str:
-    """The name of a zone that has one; a fixed offset stands in the time."""
-    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
-    return f"[{name}]" if name else ""
-
-
 def _decode_datetime(text: str) -> DateTime:
     zoned = _ZONED.fullmatch(text)
     if zoned is None:
@@ -137,10 +131,6 @@ def _decode_floats(text: str) -> list[float]:
     return list(struct.unpack(f"<{len(packed) // 4}f", packed))
 
 
-def _decode_bytes(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)
-
-
 def _decode_point(parts: Sequence[Any]) -> Point:
     srid, *coordinates = parts
     point = Point(coordinates)
@@ -150,7 +140,7 @@ def _decode_point(parts: Sequence[Any]) -> Point:
 
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "float": float,
-    "bytes": _decode_bytes,
+    "bytes": partial(base64.b64decode, validate=True),
     "floats": _decode_floats,
     "datetime": _decode_datetime,
     "date": Date.from_iso_format,
@@ -227,22 +217,18 @@ def _is_whole_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_moment(value: Any) -> bool:
-    return isinstance(value, DateTime) and value.tzinfo is not None and 1 < value.year < 9999
-
-
-def _is_time(value: Any) -> bool:
-    return (_is_whole_number(value) or isinstance(value, float)) and abs(value) < _MAX_SECONDS
-
-
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "a text": lambda value: isinstance(value, str),
     "a JSON object": _is_json_object,
-    "a time in seconds since 1970": _is_time,
+    "a time in seconds since 1970": lambda value: (
+        (_is_whole_number(value) or isinstance(value, float)) and abs(value) < _MAX_SECONDS
+    ),
     "seconds east of UTC": lambda value: _is_whole_number(value) and abs(value) < _MAX_OFFSET,
     "a whole number from 0 on": lambda value: _is_whole_number(value) and value >= 0,
     "true or false": lambda value: isinstance(value, bool),
-    "a date with a time and a zone": _is_moment,
+    "a date with a time and a zone": lambda value: (
+        isinstance(value, DateTime) and value.tzinfo is not None and 1 < value.year < 9999
+    ),
     "a list of texts": _is_text_list,
     "a list of a JSON object's members": _is_json_map,
     "bytes": lambda value: isinstance(value, bytes),
@@ -266,11 +252,6 @@ _REQUIRED_IN_MEMORY = frozenset(("origin", "text", "timestamp"))
 """What nothing that memory holds, or was asked to hold, is without."""
 
 
-def get_property_type(owner: str, name: str) -> str | None:
-    """Return the type, in words, of a property of nodes of a label or of relationships of a type; None if unknown."""
-    return TYPES.get(f"{owner}.{name}") or TYPES.get(name)
-
-
 def check_properties(owners: Sequence[str], properties: Mapping[str, Any]) -> None:
     """Check the properties of a node with these labels, or of a relationship of this type, that comes from a file.
 
@@ -284,7 +265,7 @@ def check_properties(owners: Sequence[str], properties: Mapping[str, Any]) -> No
     for name in sorted(required - present):
         raise errors.InvalidArgument(reason=f"it has no {name!r}")
     for name in sorted(present):
-        type, value = get_property_type(owners[0], name), properties[name]
+        type, value = TYPES.get(f"{owners[0]}.{name}") or TYPES.get(name), properties[name]
         if type and not _CHECKS[type](value):
             choices = f" ({', '.join(_CHOICES[type])})" if type in _CHOICES else ""
             raise errors.InvalidArgument(reason=f"its {name!r} is {str(value)[:40]!r}, and should be {type}{choices}")
@@ -358,7 +339,16 @@ def encode_node(node: PortableNode, user_number: int) -> dict[str, Any]:
         "properties": encode_properties(node.properties),
     }
     if node.edges:
-        line["edges"] = [_encode_edge(edge) for edge in node.edges]
+        line["edges"] = [
+            [
+                edge.type,
+                ">" if edge.is_outgoing else "<",
+                edge.other.label,
+                list(edge.other.key),
+                encode_properties(edge.properties),
+            ]
+            for edge in node.edges
+        ]
     if node.vector is not None:
         line["vector"] = pack_floats(node.vector) or node.vector
     if node.tokens is not None:
@@ -366,11 +356,6 @@ def encode_node(node: PortableNode, user_number: int) -> dict[str, Any]:
     if node.refusals:
         line["forgotten"] = {kind: encode_value(at) for kind, at in node.refusals.items()}
     return line
-
-
-def _encode_edge(edge: PortableEdge) -> list[Any]:
-    direction = ">" if edge.is_outgoing else "<"
-    return [edge.type, direction, edge.other.label, list(edge.other.key), encode_properties(edge.properties)]
 
 
 def decode_node(line: Mapping[str, Any]) -> PortableNode:
@@ -391,7 +376,7 @@ def decode_node(line: Mapping[str, Any]) -> PortableNode:
     if not isinstance(edges, list) or not TURN_REFUSALS.issuperset(refusals):
         raise errors.InvalidArgument(reason='its "edges" or its "forgotten" are none of an export')
     return PortableNode(
-        _make_place(labels[0], [properties.get(name) for name in NODE_KEYS[labels[0]]]),
+        _parse_place(labels[0], [properties.get(name) for name in NODE_KEYS[labels[0]]]),
         tuple(labels),
         properties,
         tuple(_decode_edge(edge, labels[0]) for edge in edges),
@@ -435,10 +420,10 @@ def _decode_edge(edge: Any, own_label: str) -> PortableEdge:
         raise errors.InvalidArgument(reason=f"no relationship {type} leads from a node {start} to a node {end}")
     properties = _decode_map(encoded)
     check_properties([type], properties)
-    return PortableEdge(type, is_outgoing, _make_place(label, key), properties)
+    return PortableEdge(type, is_outgoing, _parse_place(label, key), properties)
 
 
-def _make_place(label: str, key: Sequence[Any]) -> NodePlace:
+def _parse_place(label: str, key: Sequence[Any]) -> NodePlace:
     names = NODE_KEYS[label]
     is_complete = len(key) == len(names) and all(
         type(value) is (int if name == "version" else str) for name, value in zip(names, key, strict=False)

@@ -176,12 +176,13 @@ async def fetch_paths(graph: UserGraph, memories: Iterable[Recollection]) -> dic
     if not pairs:
         return {}
     rows = await graph.run_statement("shared_entities", pairs=sorted(map(list, pairs)))
-    return {tuple(row["pair"]): _read_path(row) for row in rows}
-
-
-def _read_path(row: Mapping[str, Any]) -> MemoryPath:
-    entities = tuple((entity["key"], entity["name"]) for entity in row["entities"])
-    return MemoryPath(row["pair"][1], row["kind"], row["text"], row["session_id"] or "", row["turn_id"] or "", entities)
+    paths = {}
+    for row in rows:
+        id, through = row["pair"]
+        entities = tuple((entity["key"], entity["name"]) for entity in row["entities"])
+        path = MemoryPath(through, row["kind"], row["text"], row["session_id"] or "", row["turn_id"] or "", entities)
+        paths[id, through] = path
+    return paths
 
 
 def _choose_neighbours(facts: Iterable[StoredFact], key: str) -> list[str]:

@@ -82,10 +82,7 @@ async def find_unreadable_readings(graph: UserGraph) -> list[str]:
     """Find the ids of a user's finished requests whose reading cannot be read."""
     rows = await graph.run_statement("readings")
 
-    def list_unreadable() -> list[str]:
-        return [row["id"] for row in rows if not is_readable(row["reading"])]
-
-    return await asyncio.to_thread(list_unreadable)
+    return await asyncio.to_thread(lambda: [row["id"] for row in rows if not is_readable(row["reading"])])
 
 
 async def mend_user(graph: UserGraph, kinds: Iterable[Invariant]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -36,8 +37,8 @@ class JsonMapDelta:
         drop_keys = set(drop)
         updates = {key: value for key, value in values.items() if key not in drop_keys}
         return cls(
-            ("",) if replaces else tuple(_make_key_prefix(key) for key in (*updates, *drop_keys)),
-            tuple(f"{_make_key_prefix(key)}{_dump_json(value)}" for key, value in updates.items()),
+            ("",) if replaces else tuple(_format_key_prefix(key) for key in (*updates, *drop_keys)),
+            tuple(f"{_format_key_prefix(key)}{_dump_json(value)}" for key, value in updates.items()),
         )
 
     def to_parameter(self) -> dict[str, list[str]]:
@@ -45,7 +46,7 @@ class JsonMapDelta:
         return {"keys": list(self.keys), "members": list(self.members)}
 
 
-def _make_key_prefix(key: str) -> str:
+def _format_key_prefix(key: str) -> str:
     return f"{_dump_json(key)}:"
 
 
@@ -56,13 +57,10 @@ def _dump_json(value: Any) -> str:
         errors.InvalidArgument: the value contains itself, or is nested too deep.
     """
     try:
-        return json.dumps(value, separators=(",", ":"), default=_make_plain)
+        convert = partial(to_jsonable_python, bytes_mode="base64", serialize_unknown=True)
+        return json.dumps(value, separators=(",", ":"), default=convert)
     except (RecursionError, ValueError) as error:
         raise errors.InvalidArgument(reason=f"a value cannot be kept as JSON: {error}") from error
-
-
-def _make_plain(value: Any) -> Any:
-    return to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
 
 
 def parse_json_map(members: Sequence[str] | None) -> dict[str, Any]:

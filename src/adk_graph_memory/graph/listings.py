@@ -219,17 +219,17 @@ async def fetch_profile_facts(graph: UserGraph, *, now: datetime, modalities: Co
     if not rows:
         return ProfileFacts()
     [row] = rows
-    candidates = (_read_candidate(fact, now) for fact in row["facts"])
-    return ProfileFacts(tuple(row["speakers"]), tuple(one for one in candidates if one.fact.holds))
+    candidates = []
+    for columns in row["facts"]:
+        fact = fact_rows.read_stored_fact(columns, now)
+        if fact.holds:
+            subject, object = columns["subject"] or {}, columns["object"] or {}
+            types = subject.get("type"), object.get("type")
+            candidates.append(ProfileCandidate(fact, columns["place"], *types, columns["support"] or 0))
+    return ProfileFacts(tuple(row["speakers"]), tuple(candidates))
 
 
 async def fetch_sources(graph: UserGraph, ids: Collection[str]) -> dict[str, tuple[Source, ...]]:
     """Read the sources of facts, by fact id; a fact without sources is told directly, or was forgotten meanwhile."""
     rows = await graph.run_statement("fact_sources", ids=sorted(ids)) if ids else []
     return {row["id"]: tuple(map(fact_rows.read_source, row["sources"])) for row in rows}
-
-
-def _read_candidate(row: Mapping[str, Any], now: datetime) -> ProfileCandidate:
-    subject, object = row["subject"] or {}, row["object"] or {}
-    fact = fact_rows.read_stored_fact(row, now)
-    return ProfileCandidate(fact, row["place"], subject.get("type"), object.get("type"), row["support"] or 0)

@@ -43,13 +43,12 @@ def _find_joined_words(text: str) -> list[str]:
     if text.isascii():
         return _JOINED_WORD.findall(text)
     runs = ("".join(run) for is_space, run in itertools.groupby(text, str.isspace) if not is_space)
-    return [word for run in runs if (word := _trim_run(run))]
-
-
-def _trim_run(run: str) -> str:
-    """Cut what stands before the first and after the last word character."""
-    positions = [position for position, character in enumerate(run) if _is_word_character(character)]
-    return run[positions[0] : positions[-1] + 1] if positions else ""
+    words = []
+    for run in runs:  # less what stands before its first and after its last word character
+        positions = [position for position, character in enumerate(run) if _is_word_character(character)]
+        if positions:
+            words.append(run[positions[0] : positions[-1] + 1])
+    return words
 
 
 def _is_word_character(character: str) -> bool:
@@ -149,16 +148,16 @@ def split_bigrams(text: str) -> Iterator[str]:
         yield from (run[i : i + 2] for i in range(max(1, len(run) - 1)))
 
 
-def make_lucene_queries(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
-    """Make the queries for any number of terms, :data:`TERMS_PER_QUERY` each; see :func:`make_lucene_query`."""
+def format_lucene_queries(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
+    """Format the queries for any number of terms, :data:`TERMS_PER_QUERY` each; see :func:`format_lucene_query`."""
     return [
-        make_lucene_query(scope, terms[i : i + TERMS_PER_QUERY], fields, boost)
+        format_lucene_query(scope, terms[i : i + TERMS_PER_QUERY], fields, boost)
         for i in range(0, len(terms), TERMS_PER_QUERY)
     ]
 
 
-def make_lucene_query(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
-    """Make a query for nodes of the scope that contain any of the terms in any of the fields.
+def format_lucene_query(scope: str, terms: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
+    """Format a query for nodes of the scope that contain any of the terms in any of the fields.
 
     Args:
         scope: a scope's key.

@@ -361,7 +361,9 @@ class _PlanningRun:
             if self._previous is not None:
                 self._previous.is_ended = True
                 self._previous.thread.join()
-            self._plan_stages()
+            with self._kept_connection.use_driver(lambda: _finish(self.checked)) as driver:
+                self._connection.health.note_answer(driver)
+                self._plan_on(driver)
         except (driver_errors.DriverError, driver_errors.Neo4jError, OSError, errors.GraphMemoryError) as error:
             logger.debug("The server plans statements at their first use: %r", error)
             self._plans = None
@@ -373,11 +375,6 @@ class _PlanningRun:
             for future in (*self.stages.values(), self.checked):
                 _finish(future)
 
-    def _plan_stages(self) -> None:
-        with self._kept_connection.use_driver(lambda: _finish(self.checked)) as driver:
-            self._connection.health.note_answer(driver)
-            self._plan_on(driver)
-
     def _plan_on(self, driver: neo4j.Driver) -> None:
         plans = self._plans = self._server.plans
         if self._previous is not None and self._previous._plans is plans:
@@ -385,7 +382,7 @@ class _PlanningRun:
         statements = [
             statement
             for statement in self._list_statements(self._read_meta(driver))
-            if self._make_plan_key(statement) not in plans
+            if self._identify_plan(statement) not in plans
         ]
         for stage in STAGES:
             for statement in [statement for statement in statements if statement.stage == stage]:
@@ -394,10 +391,10 @@ class _PlanningRun:
                     self._plans = None
                     return
                 self._plan_once(driver, statement)
-                plans.add(self._make_plan_key(statement))
+                plans.add(self._identify_plan(statement))
             _finish(self.stages[stage])
 
-    def _make_plan_key(self, statement: PlannedStatement) -> tuple[object, ...]:
+    def _identify_plan(self, statement: PlannedStatement) -> tuple[object, ...]:
         settings = self._connection.settings
         return settings.database, settings.label_prefix, self._connection.server_line, statement
 

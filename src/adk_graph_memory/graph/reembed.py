@@ -165,7 +165,7 @@ async def iterate_pages(
             after, until = (first, ""), (last, LAST_ID)
             while rows := await connection.run_statement(
                 f"reembed_{nodes}_pages",
-                _make_range(after, until) | {"limit": size * PAGES_PER_PLAN, "page": size},
+                _bind_key_range(after, until) | {"limit": size * PAGES_PER_PLAN, "page": size},
                 slot=slot.vector_property,
                 since=selection.since,
             ):
@@ -179,7 +179,7 @@ async def fetch_unembedded_texts(connection: Connection, page: TextPage, slot: V
     """Fetch the texts of a page that have no vector yet, in the order of their nodes' keys."""
     rows = await connection.run_statement(
         "reembed_memories" if page.nodes == "memory" else "reembed_entities",
-        _make_range(page.after, page.until),
+        _bind_key_range(page.after, page.until),
         slot=slot.vector_property,
         limit=page.texts,
         since=page.since,
@@ -187,7 +187,7 @@ async def fetch_unembedded_texts(connection: Connection, page: TextPage, slot: V
     return [UnembeddedText(row["owner"], row["id"], row["text"], row["before"]) for row in rows]
 
 
-def _make_range(after: Key, until: Key) -> dict[str, str]:
+def _bind_key_range(after: Key, until: Key) -> dict[str, str]:
     return {"after_scope": after[0], "after_id": after[1], "until_scope": until[0], "until_id": until[1]}
 
 

@@ -24,8 +24,8 @@ async def fetch_held_facts(graph: UserGraph) -> list[HeldFact]:
     return facts
 
 
-def make_held_id(reading_id: str, ref: int) -> str:
-    """Make the id of a held fact."""
+def format_held_id(reading_id: str, ref: int) -> str:
+    """Format the id of a held fact."""
     return f"held:{reading_id}:{ref}"
 
 
@@ -38,7 +38,7 @@ def _list_held_facts(reading: Reading) -> list[HeldFact]:
             first = sources[0]
             facts.append(
                 HeldFact(
-                    id=make_held_id(reading.id, held.ref),
+                    id=format_held_id(reading.id, held.ref),
                     text=fact.text,
                     quotes=tuple(source.quote for source in sources),
                     author=first.author,

@@ -43,7 +43,7 @@ def find_missing_indexes(state: SchemaState, settings: Settings) -> list[str]:
     return [name_text_index(analyzer) for analyzer in settings.analyzers if analyzer not in state.analyzers]
 
 
-def make_index_statements(analyzers: Sequence[str], settings: Settings) -> dict[str, str]:
+def format_index_statements(analyzers: Sequence[str], settings: Settings) -> dict[str, str]:
     """The statement that creates each analyzer's index; an index's property order follows from its place here."""
     [template] = (block.text for block in load_cypher_files("cypher")["schema.cypher"] if block.name == "memory_text")
     text = fill_identifiers(template, settings)
@@ -74,7 +74,7 @@ async def create_missing_indexes(connection: Connection, lock: Transaction, stat
     if len(analyzers) > len(_PROPERTY_ORDERS):
         reason = f"the database has indexes for {', '.join(state.analyzers)}; there is no room for {', '.join(new)}"
         raise errors.ConfigurationError(reason=reason)
-    statements = make_index_statements(analyzers, settings)
+    statements = format_index_statements(analyzers, settings)
     for analyzer in new:
         await connection.run_cypher(statements[analyzer], name=name_text_index(analyzer))
     if new:
@@ -270,7 +270,7 @@ def list_definitions(connection: Connection, state: SchemaState) -> list[IndexDe
         if parse_schema_version(name) <= state.version
         for block in blocks
     ]
-    statements += [(text, {}) for text in make_index_statements(state.analyzers, settings).values()]
+    statements += [(text, {}) for text in format_index_statements(state.analyzers, settings).values()]
     if connection.server_line == "2026":
         statements += [
             (connection.statements[f"{nodes}_vectors_{slot.name}"], {"options": make_index_options(slot.dimensions)})
@@ -288,8 +288,8 @@ def _find_definition(text: str, parameters: Mapping[str, Any] | None = None) -> 
         yield IndexDefinition(name, shape, text, parameters or {})
 
 
-def make_migration_script(settings: Settings, dimensions: int | None = None) -> str:
-    """Write all migrations as a ``cypher-shell`` script, for a DBA to read and run.
+def render_migration_script(settings: Settings, dimensions: int | None = None) -> str:
+    """Render all migrations as a ``cypher-shell`` script, for a DBA to read and run.
 
     Args:
         settings: names of labels and indexes, and the analyzers.
@@ -307,7 +307,7 @@ def make_migration_script(settings: Settings, dimensions: int | None = None) -> 
         version, checksum = parse_schema_version(name), compute_checksum(blocks)
         lines.append(f":param {{version: {version}, name: '{name}', checksum: '{checksum}'}}")
         lines += [f"{schema[block]};" for block in ("hold_schema", "record_migration")]
-    lines += [f"{text};" for text in make_index_statements(settings.analyzers, settings).values()]
+    lines += [f"{text};" for text in format_index_statements(settings.analyzers, settings).values()]
     lines.append(f":param {{analyzers: {json.dumps(settings.analyzers)}}}")
     lines.append(f"{schema['record_analyzers']};")
     if dimensions is not None:

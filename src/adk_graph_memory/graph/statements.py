@@ -31,8 +31,8 @@ RETENTION = "retention"
 PERIODS = ("session_ttl", "event_ttl", "memory_ttl", "revision_ttl", "artifact_ttl", "user_state_ttl")
 
 
-def make_retention(settings: Settings, older_than: float | None = None) -> dict[str, Any]:
-    """Make the value of ``$retention``: the time now (epoch seconds) and the settings' periods, None for no end.
+def compute_retention(settings: Settings, older_than: float | None = None) -> dict[str, Any]:
+    """Compute the value of ``$retention``: the time now (epoch seconds) and the settings' periods, None for no end.
 
     Args:
         settings: the deployment's settings.
@@ -84,10 +84,6 @@ class CypherBlock:
     name: str
     tags: frozenset[str]
     text: str
-
-    def belongs_to(self, line: str) -> bool:
-        """Whether a server of this line runs it: it is neither a piece of others nor of another line."""
-        return self.tags <= {line, UNBOUNDED, OPERATOR, DATABASE, SCHEMA}
 
 
 def parse_blocks(source: str) -> list[CypherBlock]:
@@ -153,8 +149,10 @@ class CypherStatements:
         }
         self.fragments = {block.name: text for block, text in texts.items() if FRAGMENT in block.tags}
         self.fragments = {name: self._expand_includes(text) for name, text in self.fragments.items()}
+        # The others are pieces of blocks, or for another line of servers.
+        own_tags = {line, UNBOUNDED, OPERATOR, DATABASE, SCHEMA}
         self._texts = {
-            block.name: self._expand_includes(text) for block, text in texts.items() if block.belongs_to(line)
+            block.name: self._expand_includes(text) for block, text in texts.items() if block.tags <= own_tags
         }
         self._unbounded_names = {block.name for block in blocks if UNBOUNDED in block.tags}
         self._user_names = {block.name for block in blocks if not block.tags & {OPERATOR, DATABASE, SCHEMA}}
@@ -194,7 +192,7 @@ class CypherStatements:
                 raise errors.ScopeError(name=name, reason=f"was given {', '.join(sorted(taken))} beside its scope")
             bound |= {key: owner[key] for key in owner.keys() & needed}  # logs of the database need no more names
         if RETENTION in needed:
-            bound.setdefault(RETENTION, make_retention(self._settings))
+            bound.setdefault(RETENTION, compute_retention(self._settings))
         if missing := needed - bound.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: bound}

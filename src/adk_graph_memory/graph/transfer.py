@@ -96,11 +96,14 @@ def _read_node(
     refusals: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> PortableNode:
     properties = row["properties"]
+    kept = _drop_local(properties)
+    if label == "Ingest" and kept.get("state") == "claimed":
+        kept["state"] = "pending"  # what somebody reads at the moment waits elsewhere
     edges = filter(None, (_read_edge(connection, edge) for edge in row["edges"]))
     return PortableNode(
         NodePlace(label, _read_key(label, properties)),
         tuple(name for name in (label, *sorted(SECOND_LABELS)) if name in _list_labels(connection, row["labels"])),
-        _free_ingest(_drop_local(properties)) if label == "Ingest" else _drop_local(properties),
+        kept,
         sort_edges(edges),
         properties.get(live.vector_property) if live else None,
         properties.get(live.token_property) if live else None,
@@ -134,11 +137,6 @@ def _read_key(label: str, properties: Mapping[str, Any]) -> NodeKey:
 def _drop_local(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what belongs to this graph alone; vectors go beside the properties."""
     return {name: value for name, value in properties.items() if name not in LOCAL_PROPERTIES | SLOT_PROPERTIES}
-
-
-def _free_ingest(properties: dict[str, Any]) -> dict[str, Any]:
-    """What somebody reads at the moment waits elsewhere."""
-    return properties | ({"state": "pending"} if properties.get("state") == "claimed" else {})
 
 
 UserOutcome = Literal["new", "open", "done", "taken"]
@@ -199,7 +197,7 @@ async def import_nodes(
         turns, readings = frozenset[str](), frozenset[str]()
         if checks_tombstones:
             turns, readings = await _find_refused(graph, transaction, nodes)
-        rows = [_make_row(graph, node, target, turns) for node in nodes]
+        rows = [_convert_node(graph, node, target, turns) for node in nodes]
         slot = target.slot.vector_property if target.slot else None
         [row] = await transaction.run_statement("import_nodes", rows=rows, slot=slot)
         refused = [node.properties for node in nodes if node.properties.get("memory_id") in turns]
@@ -228,7 +226,7 @@ async def _find_refused(
     return turn_ids, fact_turn_ids - turn_ids
 
 
-def _make_row(
+def _convert_node(
     graph: UserGraph, node: PortableNode, target: VectorTarget, refused_turns: frozenset[str]
 ) -> dict[str, Any]:
     properties = dict(node.properties)
@@ -269,7 +267,7 @@ async def import_edges(graph: UserGraph, edges: Sequence[tuple[NodePlace, Portab
     """
     rows = []
     for number, (place, edge) in enumerate(edges):
-        ends = [_make_place(place), _make_place(edge.other)]
+        ends = [_encode_place(place), _encode_place(edge.other)]
         start, end = ends if edge.is_outgoing else reversed(ends)
         row = {"number": number, "type": edge.type, "properties": dict(edge.properties), "from": start, "to": end}
         rows.append(row)
@@ -282,7 +280,7 @@ async def import_edges(graph: UserGraph, edges: Sequence[tuple[NodePlace, Portab
     return await graph.transact(work)
 
 
-def _make_place(place: NodePlace) -> dict[str, Any]:
+def _encode_place(place: NodePlace) -> dict[str, Any]:
     return {"label": place.label, "key": list(place.key)}
 
 

@@ -89,10 +89,13 @@ def find_dates(sentence: str, at: datetime, language: str) -> list[DateMention]:
 def _find_mentions(sentence: str, at: datetime, language: str) -> list[tuple[DateMention, str]]:
     """The dates that the sentence names, each with its words."""
     words_of_dates = [sentence[start:end] for start, end in locate_dates(sentence, at.replace(tzinfo=None), language)]
-    dates = [(_resolve_date(words, at, language), words) for words in words_of_dates]
-    return [
-        (DateMention(day, _detect_precision(words, at, language)), words) for day, words in dates if day is not None
-    ]
+    mentions = []
+    for words in words_of_dates:
+        if (day := _resolve_date(words, at, language)) is not None:
+            unit = detect_date_unit(words, at.replace(tzinfo=None), language)
+            mention = DateMention(day, "year" if unit == "year" else "month" if unit == "month" else "day")
+            mentions.append((mention, words))
+    return mentions
 
 
 def find_relative_date(sentence: str, at: datetime, language: str) -> DateMention | None:
@@ -124,11 +127,6 @@ def _has_date_word(sentence: str, language: str) -> bool:
     if language in ("zh", "ja", "ko", "th"):
         return bool(_load_locale_info(language))
     return any(match[0] in _load_date_hints(language) for match in WORD_PATTERN.finditer(sentence.casefold()))
-
-
-def _detect_precision(words: str, at: datetime, language: str) -> Literal["year", "month", "day"]:
-    unit = detect_date_unit(words, at.replace(tzinfo=None), language)
-    return "year" if unit == "year" else "month" if unit == "month" else "day"
 
 
 def locate_dates(sentence: str, base: datetime, language: str) -> Iterator[tuple[int, int]]:
@@ -179,11 +177,11 @@ def _is_date(sentence: str, start: int, end: int, language: str) -> bool:
     if any(character.isdigit() for character in words):
         return True
     names = WORD_PATTERN.findall(words)
-    return not (len(names) == 1 and names[0].isascii() and _is_ambiguous_word(names[0], language))
-
-
-def _is_ambiguous_word(word: str, language: str) -> bool:
-    return len(word) <= 3 or (language == "en" and word.islower() and word in load_calendar_words(language))
+    if len(names) != 1 or not names[0].isascii():
+        return True
+    [name] = names
+    is_ordinary_word = language == "en" and name.islower() and name in load_calendar_words(language)
+    return len(name) > 3 and not is_ordinary_word
 
 
 def _resolve_date(words: str, at: datetime, language: str) -> datetime | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 
 import stop_words
@@ -107,8 +107,13 @@ def detect_language(text: str, *expected_languages: str) -> str:
     expected = max(candidates, key=lambda language: scores[language])
     if scores[candidates[0]] >= _MIN_SCORE_RATIO * scores[expected]:
         expected = candidates[0]
-    is_likely = scores[expected] >= _MIN_SCORE_RATIO * scores[best]
-    return expected if is_likely or (expected_languages and not _is_confident(words, best)) else best
+    if scores[expected] >= _MIN_SCORE_RATIO * scores[best]:
+        return expected
+    # It takes several stop words, and a third of all distinct words, to believe in an unexpected language.
+    matches = load_stop_words(best).intersection(words)
+    has_enough_words = len(words) >= MIN_CONFIDENT_WORDS and len(matches) >= _MIN_STOP_WORDS
+    is_confident = has_enough_words and 3 * len(matches) >= len(set(words))
+    return best if is_confident or not expected_languages else expected
 
 
 def detect_languages(texts: Iterable[str]) -> tuple[str, ...]:
@@ -144,9 +149,3 @@ def _score_languages(words: Iterable[str], languages: tuple[str, ...]) -> dict[s
         for language, weight in weights.get(word, {}).items():
             scores[language] += weight
     return scores
-
-
-def _is_confident(words: Sequence[str], language: str) -> bool:
-    """Whether the evidence for an unexpected language is enough: several stop words, a third of all distinct words."""
-    matches = load_stop_words(language).intersection(words)
-    return len(words) >= MIN_CONFIDENT_WORDS and len(matches) >= _MIN_STOP_WORDS and 3 * len(matches) >= len(set(words))

@@ -228,10 +228,10 @@ def normalize_quantities(text: str) -> NormalText:
 
 def _read_date(match: re.Match[str]) -> Quantity:
     month = _MONTHS_BY_NAME.get(match["month"]) or int(match["month"])
-    return _make_date(match["year"], month, int(match["day"]))
+    return _format_date_quantity(match["year"], month, int(match["day"]))
 
 
-def _make_date(year: str, month: int, day: int) -> Quantity:
+def _format_date_quantity(year: str, month: int, day: int) -> Quantity:
     return Quantity(f"{year}-{month:02}-{day:02}", _DATE_UNIT)
 
 
@@ -241,7 +241,7 @@ def _read_slashed_date(match: re.Match[str]) -> Quantity:
     if first and len(year) == 4:
         low, high = sorted((int(first), int(second)))
         if low <= 12 and (low == high or high > 12):
-            return _make_date(year, low, high)
+            return _format_date_quantity(year, low, high)
     return Quantity(match[0].replace(" ", ""))
 
 

@@ -23,23 +23,16 @@ _UNSPACED_RANGES = (
 )
 _DROPPED_CHARACTERS = frozenset("'’ʼ`´‘\"״׳″ـ")
 _KEPT_PUNCTUATION = frozenset("#&@%*")
-
-
-def _is_vowel_point(character: str) -> bool:
-    """Whether it is a vowel point of Arabic or Hebrew, where points are optional."""
-    code = ord(character)
-    return 0x064B <= code <= 0x0652 or code == 0x0670 or 0x0591 <= code <= 0x05C7
-
-
-def _is_accent(character: str) -> bool:
-    """Whether it is a Latin, Greek or Cyrillic accent, hamza or madda; not a Devanagari or Thai vowel, nor dakuten."""
-    return 0x0300 <= ord(character) <= 0x036F or 0x0653 <= ord(character) <= 0x0655
+_VOWEL_POINTS = frozenset(map(chr, (*range(0x064B, 0x0653), 0x0670, *range(0x0591, 0x05C8))))
+"""The vowel points of Arabic and Hebrew, which are optional."""
+_ACCENTS = frozenset(map(chr, (*range(0x0300, 0x0370), *range(0x0653, 0x0656))))
+"""Latin, Greek and Cyrillic accents, hamza and madda; not a Devanagari or Thai vowel, nor dakuten."""
 
 
 @lru_cache(maxsize=16_384)
 def strip_accents(word: str) -> str:
     """Return the word without accents."""
-    bare = "".join(c for c in unicodedata.normalize("NFKD", word) if not _is_accent(c))
+    bare = "".join(c for c in unicodedata.normalize("NFKD", word) if c not in _ACCENTS)
     return unicodedata.normalize("NFC", bare).translate(_LETTER_VARIANTS)
 
 
@@ -48,7 +41,7 @@ def normalize_words(text: str) -> tuple[str, ...]:
     characters = []
     for character in unicodedata.normalize("NFC", text.replace("i\u0307", "i").replace("ı", "i")):
         category = unicodedata.category(character)
-        if category == "Cf" or character in _DROPPED_CHARACTERS or _is_vowel_point(character):
+        if category == "Cf" or character in _DROPPED_CHARACTERS or character in _VOWEL_POINTS:
             continue
         characters.append(" " if category[0] == "P" and character not in _KEPT_PUNCTUATION else character)
     return tuple(word for word in "".join(characters).translate(_KATAKANA_TO_HIRAGANA).split() if strip_accents(word))

@@ -280,13 +280,13 @@ class Screening:
         guard = self._guard
 
         def ask() -> list[GuardVerdict]:
-            return _ask_guard(guard, [self._make_candidate(fact, pinned_texts[fact.ref]) for fact in facts])
+            return _ask_guard(guard, [self._build_guard_candidate(fact, pinned_texts[fact.ref]) for fact in facts])
 
         verdicts = await asyncio.to_thread(ask)
         self._verdicts |= {fact.ref: verdict for fact, verdict in zip(facts, verdicts, strict=True)}
         return any(verdict.action != "keep" for verdict in verdicts)
 
-    def _make_candidate(self, fact: ExtractedFact, pinned_texts: tuple[str, ...]) -> GuardCandidate:
+    def _build_guard_candidate(self, fact: ExtractedFact, pinned_texts: tuple[str, ...]) -> GuardCandidate:
         turn_ids = tuple(dict.fromkeys(source.turn_id for source in fact.sources))
         if turn_ids not in self._turn_texts:
             self._turn_texts[turn_ids] = "\n\n".join(self._turns[id].text for id in turn_ids if id in self._turns)

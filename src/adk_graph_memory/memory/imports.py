@@ -89,7 +89,9 @@ class UserSection:
             place = f"{self.path}, line {number}"
             try:
                 value = export_lines.parse_line(line)
-                if _begins_section(value) or ("end" in value and not self.file.readline()):
+                labels = value.get("node")
+                is_next_user = "app" in value or (isinstance(labels, list) and labels[:1] == ["User"])
+                if is_next_user or ("end" in value and not self.file.readline()):
                     break
                 if "end" in value:
                     raise errors.InvalidArgument(reason=EARLY_END)
@@ -205,12 +207,6 @@ class ExportFile:
             raise errors.InvalidArgument(reason="it is of a user whose own line cannot be read")
         Scope.from_graph(node.properties["app_name"], node.properties["user_id"])
         return UserSection(file, self.path, place, node, value.get("of", 0), position, number)
-
-
-def _begins_section(value: Mapping[str, Any]) -> bool:
-    """Whether a line is none of the user before it."""
-    labels = value.get("node")
-    return "app" in value or (isinstance(labels, list) and labels[:1] == ["User"])
 
 
 T = TypeVar("T")

@@ -364,7 +364,7 @@ async def _review(user: UserContext, id: str, change: Callable[[Reading, int], R
         raise errors.NotFound(what=f"held fact {id!r} of this user", where="`adk-graph-memory review`")
 
     def revise(reading: Reading) -> Reading:
-        refs = [fact.ref for fact in reading.held if reviews.make_held_id(reading.id, fact.ref) == id]
+        refs = [fact.ref for fact in reading.held if reviews.format_held_id(reading.id, fact.ref) == id]
         return change(reading, refs[0]) if refs else reading
 
     await user.rewriter.revise_readings(revise)

@@ -32,7 +32,7 @@ from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.records.turns import check_timezone_aware
 from adk_graph_memory.retrieval.packing import pack_recollections
 from adk_graph_memory.retrieval.question import ParsedQuestion
-from adk_graph_memory.retrieval.recollections import make_recollection
+from adk_graph_memory.retrieval.recollections import read_recollection
 from adk_graph_memory.retrieval.reranking import RERANK_LIMIT, rerank_recollections
 from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever, list_planned_searches
 from adk_graph_memory.runtime import telemetry
@@ -292,7 +292,7 @@ class _Search:
         reason = str(slow or STILL_PLANNING)
         level = logging.WARNING if slow else logging.INFO
         self._engine.problems.report_problem(BY_WORDS_ALONE, TimeoutError(reason), level)
-        return await self._make_answer(question, retriever, result, reason)
+        return await self._convert_result(question, retriever, result, reason)
 
     def _choose_limits(self) -> tuple[int, int | None]:
         """The numbers of memories and of characters to read."""
@@ -323,9 +323,9 @@ class _Search:
                     )
                 result = await self._run_in_thread(partial(retrieve, embedding=embedding))
             self._engine.speakers.drop_outdated(user.scope, metadata["writes"])
-        return await self._make_answer(question, retriever, result, degraded, past)
+        return await self._convert_result(question, retriever, result, degraded, past)
 
-    async def _make_answer(
+    async def _convert_result(
         self,
         question: ParsedQuestion,
         retriever: GraphMemoryRetriever,
@@ -334,7 +334,7 @@ class _Search:
         past: PastMemory | None = None,
     ) -> _Answer:
         now = self._options.now or datetime.now(retriever.zone)
-        recollections = await asyncio.to_thread(_make_recollections, result, self._options, degraded, now, past)
+        recollections = await asyncio.to_thread(_select_recollections, result, self._options, degraded, now, past)
         if isinstance(shared := self._user.scope.user_id, SharedMemory):
             recollections = [replace(memory, shared=shared) for memory in recollections]
         return _Answer(question, recollections)
@@ -364,14 +364,14 @@ def _hold_timeout(timeout: asyncio.Timeout | None) -> Iterator[None]:
         timeout.reschedule(time() + left)
 
 
-def _make_recollections(
+def _select_recollections(
     result: RawSearchResult, options: _SearchOptions, degraded: str | None, now: datetime, past: PastMemory | None
 ) -> list[Recollection]:
-    """Make the recollections that score high enough, as of a past memory if there is one.
+    """Select the recollections that score high enough, as of a past memory if there is one.
 
     If ``explain`` is set, they have their shares.
     """
-    recollections = [make_recollection(record, degraded, now) for record in result.records]
+    recollections = [read_recollection(record, degraded, now) for record in result.records]
     if options.explain and result.metadata:
         memories = result.metadata["memories"]
         recollections = [

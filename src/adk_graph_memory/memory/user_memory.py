@@ -237,7 +237,7 @@ class UserMemory(UserContext):
             errors.InvalidArgument: the schema is not a pydantic model, or the budget is not a number.
             errors.DatabaseError: the graph could not be read.
         """
-        return await profiles.make_profile(self.graph, schema, token_budget)
+        return await profiles.build_profile(self.graph, schema, token_budget)
 
     async def fill_forms(
         self, schemas: Sequence[type[BaseModel]], *, token_budget: int = PROFILE_TOKENS

@@ -54,9 +54,9 @@ class GraphVectors:
     @cached_property
     def embedder(self) -> EmbedderAdapter | None:
         """The embedder; None if the caller chose full text only."""
-        return self._make_embedder(self._connection.settings)
+        return self._resolve_embedder(self._connection.settings)
 
-    def _make_embedder(self, settings: Settings) -> EmbedderAdapter | None:
+    def _resolve_embedder(self, settings: Settings) -> EmbedderAdapter | None:
         if self._choice is False or (choice := self._choice or settings.embedder) == "none":
             return None
         # An embedder that start_loading began to load is reused only if the settings are still the same.
@@ -127,7 +127,7 @@ class GraphVectors:
         """
         if self._embedder_cache is None and self._choice is not False:
             with suppress(errors.ConfigurationError):
-                if embedder := self._make_embedder(self._connection.read_settings()):
+                if embedder := self._resolve_embedder(self._connection.read_settings()):
                     embedder.start_loading()
 
     def report_loading_failure(self) -> None:

@@ -98,7 +98,12 @@ class WordRoots:
             term for term in terms if term.isalnum() and (len(term) > 1 or term.isdigit() or has_wide_character(term))
         ]
         content_words = [word for word in words if word.casefold() not in stop_words] or words or list(terms)
-        roots = {_stem_word(word) for word in content_words}
+        stems = [strip_arabic_prefix(word.casefold()) for word in content_words]
+        # What stays of a word when its form changes, roughly: *adopt* of *adopted*.
+        roots = {
+            stem if len(stem) <= 4 or has_wide_character(stem) else stem[: max(4, round(0.7 * len(stem)))]
+            for stem in stems
+        }
         self._prefixes = {root for root in roots if root.isalnum() and not has_wide_character(root)}
         self._substrings = roots - self._prefixes
         self._prefix_lengths = sorted({len(root) for root in self._prefixes})
@@ -124,9 +129,3 @@ class WordRoots:
 
 def _normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
-
-
-def _stem_word(term: str) -> str:
-    """Return roughly what stays of a word when its form changes: *adopt* of *adopted*."""
-    term = strip_arabic_prefix(term.casefold())
-    return term if len(term) <= 4 or has_wide_character(term) else term[: max(4, round(0.7 * len(term)))]

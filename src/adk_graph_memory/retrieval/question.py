@@ -43,18 +43,10 @@ class DateRange:
             start = this_year if this_year <= moment else _replace_year(start, moment.year - 1)
         return moment - start - (self.end - self.start) if start <= moment else None
 
-    def overlaps(self, start: datetime, end: datetime) -> bool:
-        """Whether the range overlaps start to end; False for a yearly range, which is too vague."""
-        return not self.is_yearly and self.start < end and start < self.end
-
-
-def find_date_ranges(text: str, now: datetime, language: str) -> tuple[DateRange, ...]:
-    """The date ranges that a text in one language names, relative to ``now`` and in its time zone."""
-    return _find_ranges_cached(text, now.replace(tzinfo=None), now.tzinfo, language)
-
 
 @lru_cache(maxsize=256)
-def _find_ranges_cached(text: str, base: datetime, zone: tzinfo | None, language: str) -> tuple[DateRange, ...]:
+def _find_date_ranges(text: str, base: datetime, zone: tzinfo | None, language: str) -> tuple[DateRange, ...]:
+    """The date ranges that a text in one language names, relative to ``base``, a time in the zone."""
     if len(text) > date_finder.MAX_SENTENCE_LENGTH or not date_finder.has_date_hint(text, language):
         return ()
     with date_finder.DATEPARSER_LOCK:
@@ -62,7 +54,10 @@ def _find_ranges_cached(text: str, base: datetime, zone: tzinfo | None, language
     years = [span for span in ranges if span.end - span.start >= timedelta(days=365)]
     shorter = [span for span in ranges if span.end - span.start < timedelta(days=365)]
     if len(years) == 1:  # "11 August" and "2023" may stand apart
-        shorter = [_set_range_year(span, years[0]) for span in shorter]
+        [year] = years
+        for place, span in enumerate(shorter):
+            start = _replace_year(span.start, year.start.year) if span.is_yearly else span.start
+            shorter[place] = DateRange(start, start + (span.end - span.start), words=f"{span.words} {year.words}")
     return tuple(shorter or ranges)
 
 
@@ -74,11 +69,11 @@ def _iterate_date_ranges(text: str, base: datetime, zone: tzinfo | None, languag
         if past is None or (past != future and not has_name) or not 1900 <= past.year <= 2200:
             continue
         first = past.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
-        span = _make_date_range(first, date_finder.detect_date_unit(words, base, language), is_yearly=past != future)
+        span = _compute_date_range(first, date_finder.detect_date_unit(words, base, language), is_yearly=past != future)
         yield replace(span, words=words)
 
 
-def _make_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRange:
+def _compute_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRange:
     if period == "week":
         monday = day - timedelta(days=day.weekday())
         return DateRange(monday, monday + timedelta(days=7))
@@ -89,11 +84,6 @@ def _make_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRang
         first = day.replace(month=1, day=1)
         return DateRange(first, first.replace(year=day.year + 1))
     return DateRange(day, day + timedelta(days=1), is_yearly)
-
-
-def _set_range_year(span: DateRange, year: DateRange) -> DateRange:
-    start = _replace_year(span.start, year.start.year) if span.is_yearly else span.start
-    return DateRange(start, start + (span.end - span.start), words=f"{span.words} {year.words}")
 
 
 def _replace_year(moment: datetime, year: int) -> datetime:
@@ -166,9 +156,9 @@ def split_query_parts(text: str, language: str) -> list[QueryPart]:
     ]
 
 
-def make_part_queries(parts: Iterable[QueryPart], scope: str, fields: Sequence[str]) -> list[str]:
-    """Make the Lucene queries that search any of the fields for the parts."""
-    return [query for part in parts for query in lucene.make_lucene_queries(scope, part.terms, fields, part.boost)]
+def format_part_queries(parts: Iterable[QueryPart], scope: str, fields: Sequence[str]) -> list[str]:
+    """Format the Lucene queries that search any of the fields for the parts."""
+    return [query for part in parts for query in lucene.format_lucene_queries(scope, part.terms, fields, part.boost)]
 
 
 def _select_middle_words(text: str, end_terms: set[str], limit: int, language: str) -> tuple[list[str], list[str]]:
@@ -383,7 +373,8 @@ class ParsedQuestion:
         if fact.valid_to is None:
             return False
         start, end = _limit_timestamp(fact.valid_from or EARLIEST_TIMESTAMP), _limit_timestamp(fact.valid_to)
-        return any(span.overlaps(start, end) for span in self.time_spans)
+        # A yearly range is too vague to overlap anything.
+        return any(not span.is_yearly and span.start < end and start < span.end for span in self.time_spans)
 
     def list_date_words(self, candidates: Iterable[SearchCandidate]) -> list[str]:
         """The words of the dates that the question names, if a candidate is of that time; else none."""
@@ -416,10 +407,17 @@ def parse_question(
     _, first_person_text, authors = _remove_speaker_names(question, speakers, stop_words)
     if not (is_message(search_text) or lucene.extract_terms(search_text)):
         search_text = first_person_text = question
-    time_spans = find_date_ranges(question, now.replace(microsecond=0, second=0, minute=0), language)
-    is_earlier = _EARLIER_WORDS.search(question) is not None and _PAST_VERBS.search(question) is not None
-    is_past = is_earlier or _PAST_WORDS.search(question) is not None or _has_past_span(time_spans, now)
-    is_past = is_past or (language != "en" and _has_past_year(question, now))
+    hour = now.replace(microsecond=0, second=0, minute=0, tzinfo=None)  # not so exact, for the cache
+    time_spans = _find_date_ranges(question, hour, now.tzinfo, language)
+    is_past = (
+        (_EARLIER_WORDS.search(question) is not None and _PAST_VERBS.search(question) is not None)
+        or _PAST_WORDS.search(question) is not None
+        or any(not span.is_yearly and span.end <= now for span in time_spans)
+        or (language != "en" and any(int(year) < now.year for year in _YEAR.findall(question)))
+    )
+    has_one_answer = "?" in question and not any(
+        pattern.search(question) for pattern in (_PAST_VERBS, _PLURAL_QUESTION, _EVER_QUESTION)
+    )
     return ParsedQuestion(
         search_text,
         first_person_text,
@@ -428,7 +426,7 @@ def parse_question(
         language in languages,
         time_spans,
         is_past=is_past,
-        is_present=not is_past and language == "en" and _is_about_present(question),
+        is_present=not is_past and language == "en" and has_one_answer,
         is_about_third_party=not authors
         and language == "en"
         and _THIRD_PARTY.search(question) is not None
@@ -450,46 +448,29 @@ def _find_belongings(owner: re.Pattern[str], text: str) -> frozenset[str]:
     return frozenset(words - load_stop_words("en"))
 
 
-def _has_past_span(time_spans: Sequence[DateRange], now: datetime) -> bool:
-    return any(not span.is_yearly and span.end <= now for span in time_spans)
-
-
-def _has_past_year(question: str, now: datetime) -> bool:
-    """Whether the question names a past year, in any language."""
-    return any(int(year) < now.year for year in _YEAR.findall(question))
-
-
-def _is_about_present(question: str) -> bool:
-    """Whether an English question has one answer that may change."""
-    return "?" in question and not any(
-        pattern.search(question) for pattern in (_PAST_VERBS, _PLURAL_QUESTION, _EVER_QUESTION)
-    )
-
-
 def _remove_speaker_names(
     question: str, speakers: Sequence[Sequence[str]], stop_words: Container[str]
 ) -> tuple[str, str, list[str]]:
     """Return the question without speakers' names, the same in the first person, and the authors that it names."""
-    patterns = {names[0]: _make_names_pattern(names, stop_words) for names in speakers}
+    patterns = {names[0]: _compile_names_pattern(names, stop_words) for names in speakers}
     authors = [author for author, pattern in patterns.items() if pattern and pattern.search(question)]
     is_english = question.replace("’", "'").isascii()  # or close enough for "I" and "my" to do no harm
     search_text = first_person_text = question
     for author in authors:
         pattern = patterns[author]
         if pattern is not None:
-            replacement = _replace_with_pronoun if len(authors) == 1 and is_english else " "
-            search_text, first_person_text = pattern.sub(" ", search_text), pattern.sub(replacement, first_person_text)
+            search_text = pattern.sub(" ", search_text)
+            first_person_text = pattern.sub(
+                (lambda match: "my" if match["possessive"] else "I") if len(authors) == 1 and is_english else " ",
+                first_person_text,
+            )
     if not authors:
         return question, question, []
     return " ".join(search_text.split()), " ".join(first_person_text.split()), authors
 
 
-def _replace_with_pronoun(match: re.Match[str]) -> str:
-    return "my" if match["possessive"] else "I"
-
-
-def _make_names_pattern(names: Sequence[str], stop_words: Container[str]) -> re.Pattern[str] | None:
-    """Make a pattern for the names as people write them: a first name alone too, an id with a capital letter.
+def _compile_names_pattern(names: Sequence[str], stop_words: Container[str]) -> re.Pattern[str] | None:
+    """Compile a pattern for the names as people write them: a first name alone too, an id with a capital letter.
 
     The author's name comes first. Among the other names and first names, a stop word ("the", "my", "me") is no name.
     """
@@ -499,10 +480,8 @@ def _make_names_pattern(names: Sequence[str], stop_words: Container[str]) -> re.
     forms = {form for name in names for form in (name, name[:1].upper() + name[1:]) if len(name) > 1}
     if not forms:
         return None
-    patterns = "|".join(_make_word_pattern(form) for form in sorted(forms, key=lambda form: (-len(form), form)))
-    return re.compile(rf"(?:{patterns})(?P<possessive>['’]s\b)?")
-
-
-def _make_word_pattern(name: str) -> str:
-    """Match the name as a whole word; in scripts without spaces, anywhere."""
-    return re.escape(name) if has_wide_character(name) else rf"(?<!\w){re.escape(name)}(?!\w)"
+    patterns = [  # of whole words; in scripts without spaces, anywhere
+        re.escape(form) if has_wide_character(form) else rf"(?<!\w){re.escape(form)}(?!\w)"
+        for form in sorted(forms, key=lambda form: (-len(form), form))
+    ]
+    return re.compile(rf"(?:{'|'.join(patterns)})(?P<possessive>['’]s\b)?")

@@ -20,8 +20,8 @@ SCORE_DECAY = 8.0
 """Deviations below the best memory at which a score is e times smaller."""
 
 
-def make_results(memories: Sequence[ScoredMemory], answer_likelihood: float) -> list[dict[str, Any]]:
-    """Make the rows for the second statement: ids, and scores from 0 to 1, where the best is ``answer_likelihood``."""
+def scale_scores(memories: Sequence[ScoredMemory], answer_likelihood: float) -> list[dict[str, Any]]:
+    """Scale scores to 0 to 1, where the best is ``answer_likelihood``; return the second statement's rows of them."""
     best_score = memories[0].score if memories else 0.0
     return [
         {

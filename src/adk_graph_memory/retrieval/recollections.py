@@ -31,8 +31,10 @@ ENDING = ("state", "modality", "valid_to", "successors")
 """What is returned of a fact that ended."""
 
 
-def make_records(rows: Iterable[Row], fact_ids: Collection[str | None], passage_length: int) -> list[neo4j.Record]:
-    """Make a record of each row of the statement ``results``.
+def convert_to_records(
+    rows: Iterable[Row], fact_ids: Collection[str | None], passage_length: int
+) -> list[neo4j.Record]:
+    """Convert each row of the statement ``results`` to a record.
 
     Args:
         rows: the rows, best first.
@@ -46,7 +48,7 @@ def make_records(rows: Iterable[Row], fact_ids: Collection[str | None], passage_
         endings = [{name: fact[name] for name in ENDING} for fact in facts if fact["state"] not in (None, "current")]
         columns["endings"] = endings or None
         if row["kind"] == "fact":
-            columns |= _make_fact_columns(row)
+            columns |= _summarize_sources(row)
         else:
             columns["source_event_ids"] = [row["event_id"]]
             if len(row["text"]) > passage_length:
@@ -55,8 +57,8 @@ def make_records(rows: Iterable[Row], fact_ids: Collection[str | None], passage_
     return records
 
 
-def _make_fact_columns(row: Row) -> Row:
-    """What a fact's sources say of it; it is only reported, or only quoted, if all of them are."""
+def _summarize_sources(row: Row) -> Row:
+    """Summarize what a fact's sources say of it; it is only reported, or only quoted, if all of them are."""
     sources: Sequence[Row] = row["sources"]
     indirect = [source for source in sources if source["manner"] is not None]
     is_indirect = len(indirect) == len(sources)
@@ -87,8 +89,8 @@ _MAX_SUCCESSORS = 2
 _MAX_TIMESTAMP = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
-def make_recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    """Make a recollection of a row; a caller's own columns go into its metadata.
+def read_recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
+    """Read a recollection from a row; a caller's own columns go into its metadata.
 
     Raises:
         errors.InvalidArgument: a column of the retrieval query does not hold what its name means here.
@@ -102,18 +104,22 @@ def make_recollection(record: Record, degraded: str | None, now: datetime) -> Re
         raise errors.InvalidArgument(reason=reason + ", ".join(sorted(_KNOWN_COLUMNS))) from error
 
 
-def _make_row(record: Record) -> dict[str, Any]:
+def _unpack_record(record: Record) -> dict[str, Any]:
     values = tuple.__iter__(record)  # the driver's own iterator takes half as long as all that follows
     return dict(zip(record.keys(), values, strict=True))
 
 
 def _convert_record(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    row = _make_row(record)
+    row = _unpack_record(record)
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
         )
-    said_at = _restore_said_at(row)
+    timestamp = row.get("timestamp")
+    said_at = None if timestamp is None else restore_datetime(min(timestamp, _MAX_TIMESTAMP), row.get("offset"))
+    question = row.get("question") or None
+    if question:  # as the last sentence of its turn; the end of a long one
+        question = re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", question.strip())[-1][-_MAX_QUESTION_CHARACTERS:]
     validity = read_validity(row)
     endings = [ending for columns in row.get("endings") or () if (ending := _FactEnding(**columns)).has_come(now)]
     is_current = _is_current(row, validity, said_at, now) and not 0 < (row.get("facts") or 0) == len(endings)
@@ -141,16 +147,11 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         manner=row.get("manner"),
         writer=row.get("writer") or None,
         origin=row.get("origin"),
-        question=_extract_question(row["question"]) if row.get("question") else None,
+        question=question,
         previously=tuple(row.get("previously") or ()),
         metadata={**parse_metadata(row.get("metadata")), **_collect_custom_columns(row)},
         degraded=degraded,
     )
-
-
-def _restore_said_at(row: Mapping[str, Any]) -> datetime | None:
-    timestamp = row.get("timestamp")
-    return None if timestamp is None else restore_datetime(min(timestamp, _MAX_TIMESTAMP), row.get("offset"))
 
 
 def _collect_custom_columns(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,11 +206,6 @@ def _list_successors(endings: Sequence[_FactEnding]) -> tuple[str, ...]:
         successors = [successor for successor in ending.successors if successor["state"] == "current"]
         texts.update(dict.fromkeys(successor["text"] for successor in successors or ending.successors[:1]))
     return tuple(texts)[:_MAX_SUCCESSORS]
-
-
-def _extract_question(text: str) -> str:
-    """Return the question at the end of a turn; the end of a long one."""
-    return re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", text.strip())[-1][-_MAX_QUESTION_CHARACTERS:]
 
 
 def parse_metadata(value: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.listings import list_named_keys
 from adk_graph_memory.graph.planning import PlannedStatement
-from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, fill_identifiers, make_retention
+from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, compute_retention, fill_identifiers
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.models.embedder import EmbedderAdapter
@@ -33,9 +33,9 @@ from adk_graph_memory.records.results import Filters
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.retrieval import query_check, smalltalk
 from adk_graph_memory.retrieval.candidates import SearchCandidate
-from adk_graph_memory.retrieval.question import ParsedQuestion, make_part_queries, parse_question
-from adk_graph_memory.retrieval.ranking import Ranking, make_results
-from adk_graph_memory.retrieval.recollections import make_records, parse_metadata
+from adk_graph_memory.retrieval.question import ParsedQuestion, format_part_queries, parse_question
+from adk_graph_memory.retrieval.ranking import Ranking, scale_scores
+from adk_graph_memory.retrieval.recollections import convert_to_records, parse_metadata
 from adk_graph_memory.retrieval.scoring import ScoredMemory
 from adk_graph_memory.retrieval.weights import Weights
 from adk_graph_memory.runtime import telemetry
@@ -74,10 +74,14 @@ def make_source_parameters(
     index = schema.name_text_index(lucene.choose_analyzer(question.language, settings.analyzers))
     text_limit = FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT
     name_parts = [part for part in question.query_parts if part.has_names]
+    filter_parameters = None
+    if filters:
+        metadata = list(JsonMapDelta.from_values(filters.metadata).members)
+        filter_parameters = filters.to_parameters() | {"metadata": metadata, "entities": entities}
     return {
         "text_index": fill_identifiers(f"@{index}", settings),
-        "text_queries": make_part_queries(question.query_parts, scope.key, ("text", "words")),
-        "name_queries": make_part_queries(name_parts, scope.key, ("name", "aliases")),
+        "text_queries": format_part_queries(question.query_parts, scope.key, ("text", "words")),
+        "name_queries": format_part_queries(name_parts, scope.key, ("name", "aliases")),
         "text_hits": text_limit,
         "by_words": text_limit,
         "finds_expired": not filters,
@@ -89,17 +93,12 @@ def make_source_parameters(
         "readable": COVERAGE_CHARACTERS,
         "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
         "question_marks": QUESTION_MARKS,
-        "filters": _make_filter_parameters(filters) | {"entities": entities} if filters else None,
+        "filters": filter_parameters,
         "until": until.timestamp() if until else None,
         "vector": None,
         "slot": "",
         "tokens": "",
     }
-
-
-def _make_filter_parameters(filters: Filters) -> dict[str, Any]:
-    members = JsonMapDelta.from_values(filters.metadata).members
-    return filters.to_parameters() | {"metadata": list(members)}
 
 
 def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[str, Any]:
@@ -110,13 +109,7 @@ def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[st
 Memory = Mapping[str, Any]
 
 
-def make_candidate_row(memories: Sequence[Memory]) -> dict[str, Any]:
-    """Make the row that a statement ``candidates_…`` would return, of what ``plain_search`` does."""
-    texts = [memory["text"][:COVERAGE_CHARACTERS] for memory in memories[:COVERAGE_TEXTS]]
-    return {"candidates": [_make_candidate(memory) for memory in memories], "texts": texts, "usual": []}
-
-
-def _make_candidate(memory: Memory) -> SearchCandidate:
+def _convert_to_candidate(memory: Memory) -> SearchCandidate:
     text = memory["text"]
     is_turn = memory["kind"] == "event"
     return SearchCandidate(
@@ -125,8 +118,8 @@ def _make_candidate(memory: Memory) -> SearchCandidate:
         text_score=memory["score"],
         text_length=len(text),
         state=None if is_turn else "current",
-        valid_from=_make_timestamp(memory["valid_from"]),
-        valid_to=_make_timestamp(memory["valid_to"]),
+        valid_from=_convert_to_timestamp(memory["valid_from"]),
+        valid_to=_convert_to_timestamp(memory["valid_to"]),
         valid_from_precision=memory["valid_from_precision"],
         role=memory["role"],
         author=memory["author"],
@@ -139,7 +132,7 @@ def _make_candidate(memory: Memory) -> SearchCandidate:
     )
 
 
-def _make_timestamp(date: Any) -> float | None:
+def _convert_to_timestamp(date: Any) -> float | None:
     return None if date is None else date.to_native().timestamp()
 
 
@@ -346,7 +339,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             return RawSearchResult(records=[], metadata={"query_vector": vector, "memories": {}})
         ranking, row = self.find_candidates(query, question, embedding)
         memories = self._choose_memories(ranking, top_k, characters)
-        results = make_results(memories, ranking.answer_likelihood)
+        results = scale_scores(memories, ranking.answer_likelihood)
         records = self._read_results(results, query_parameters) if results else []
         metadata = {"query_vector": vector, **{column: row[column] for column in ("live", "writes", "slot")}}
         return RawSearchResult(records=records, metadata=metadata | _describe_scores(memories, ranking))
@@ -359,10 +352,13 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             return RawSearchResult(records=[], metadata={"memories": {}})
         parameters = make_source_parameters(question, self._scope, self._connection.settings)
         [row] = self._read_statement("plain_search", parameters)
-        ranking = Ranking.from_row(make_candidate_row(row["memories"]), query, question, None, 0.0)
+        texts = [memory["text"][:COVERAGE_CHARACTERS] for memory in row["memories"][:COVERAGE_TEXTS]]
+        # as a statement ``candidates_…`` would return it
+        candidate_row = {"candidates": list(map(_convert_to_candidate, row["memories"])), "texts": texts, "usual": []}
+        ranking = Ranking.from_row(candidate_row, query, question, None, 0.0)
         memories = self._choose_memories(ranking, top_k, characters)
-        results = make_results(memories, ranking.answer_likelihood)
-        records = make_records(make_result_rows(row["memories"], results), (), PASSAGE_THRESHOLD)
+        results = scale_scores(memories, ranking.answer_likelihood)
+        records = convert_to_records(make_result_rows(row["memories"], results), (), PASSAGE_THRESHOLD)
         return RawSearchResult(records=records, metadata=_describe_scores(memories, ranking))
 
     def _choose_memories(self, ranking: Ranking, top_k: int, characters: int | None) -> list[ScoredMemory]:
@@ -374,13 +370,13 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             parameters = query_parameters | self._make_result_parameters(results)
             return self._run_statement("results", self._own_result_query, parameters)
         [row] = self._read_statement("results", self._make_own_parameters(results))
-        return make_records(row["results"], {result["fact"] for result in results}, PASSAGE_THRESHOLD)
+        return convert_to_records(row["results"], {result["fact"] for result in results}, PASSAGE_THRESHOLD)
 
     def _make_result_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         """Make the parameters of a caller's ``retrieval_query``: those that it may use, and those of our own part."""
         own = self._make_own_parameters(results)
         public = {"scope": self._scope.key, "until": own["until"], "marks": own["marks"]}
-        return public | {PARAMETER_MAP: public | own | {RETENTION: make_retention(self._connection.settings)}}
+        return public | {PARAMETER_MAP: public | own | {RETENTION: compute_retention(self._connection.settings)}}
 
     def _make_own_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         until = self._now.timestamp() if self._now else None

@@ -200,10 +200,13 @@ class Scorer:
         several things, the fact nearest to the question decides; if that fact holds, it stands for the turn. What was
         never true counts as ended for any question.
         """
-        retracted_facts = {id for id, candidate in self._candidates.items() if candidate.state == "retracted"}
-        ended_facts = (
-            retracted_facts if is_past else {id for id, fact in self._candidates.items() if _has_ended(fact, now)}
-        )
+        ended_facts = {id for id, candidate in self._candidates.items() if candidate.state == "retracted"}
+        if not is_past:  # a fact that ended at its own time still tells what was
+            ended_facts |= {
+                id
+                for id, fact in self._candidates.items()
+                if fact.state == "superseded" and (fact.valid_to is None or fact.valid_to <= now)
+            }
         turns = {turn for id in ended_facts for turn in self._candidates[id].turn_ids if turn in self._totals}
         outdated_turns = {turn for turn in turns if self._is_turn_outdated(turn, ended_facts)}
         for id in sorted(ended_facts):
@@ -223,26 +226,18 @@ class Scorer:
         self, fact: str, ended_facts: Set[str], outdated_turns: set[str], *, is_present: bool
     ) -> None:
         """Raise an ended fact's successors to its place, or to that of the turns for which it is the nearest fact."""
-        turns = [
-            turn
-            for turn in outdated_turns.intersection(self._candidates[fact].turn_ids)
-            if self._is_nearest_fact(fact, turn, ended_facts)
-        ]
-        turn_scores = [self._totals[turn] + is_present * self._compute_recency_gain(turn) for turn in turns]
-        place = max([self._totals[fact], *turn_scores])
+        place = self._totals[fact]
+        for turn in outdated_turns.intersection(self._candidates[fact].turn_ids):
+            nearest = max(self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts)
+            if self._own_scores[fact] < nearest:  # another fact's successor takes the turn's rank
+                continue
+            turn_score = self._totals[turn]
+            if is_present and turn in self._similar_turns:  # as high as if it were the latest of them
+                turn_score += max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
+            place = max(place, turn_score)
         for successor in (set(self._candidates[fact].successor_ids or ()) & self._totals.keys()) - ended_facts:
             score = place + self._weights.successor * self._own_scores[successor]
             self._add_share(successor, "successor", max(0.0, score - self._totals[successor]), fact)
-
-    def _is_nearest_fact(self, fact: str, turn: str, ended_facts: Set[str]) -> bool:
-        """Whether no other ended fact of a turn is nearer to the question; then its successor takes the turn's rank."""
-        return self._own_scores[fact] >= max(
-            self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts
-        )
-
-    def _compute_recency_gain(self, turn: str) -> float:
-        """Return what a turn among the similar ones would gain if it were the latest."""
-        return (turn in self._similar_turns) * max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
 
     def _is_turn_outdated(self, turn: str, ended_facts: Set[str]) -> bool:
         """Whether nothing that a turn says holds any more, or nothing of what it says to the question."""
@@ -271,11 +266,6 @@ class Scorer:
             if amount
         ]
         return tuple(sorted(shares, key=lambda share: -abs(share.amount)))
-
-
-def _has_ended(fact: SearchCandidate, now: float) -> bool:
-    """Whether a fact was retracted or replaced; one that ended at its own time still tells what was."""
-    return fact.state == "retracted" or (fact.state == "superseded" and (fact.valid_to is None or fact.valid_to <= now))
 
 
 MAX_FACT_DISTANCE = 2.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.local_neo4j import jars
-from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, find_process, make_home_arguments, write_private_file
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, find_process, list_home_arguments, write_private_file
 from adk_graph_memory.runtime import environment
 
 HEAP, PAGE_CACHE = "1g", "512m"
@@ -78,7 +78,7 @@ def find_running_server() -> RunningServer | None:
         server = RunningServer(**json.loads(environment.get_connection_file().read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-    return server if find_process(make_home_arguments(Path(server.home))) == server.pid else None
+    return server if find_process(list_home_arguments(Path(server.home))) == server.pid else None
 
 
 def stop_server(*, seconds: float = 120.0) -> bool:
@@ -103,7 +103,7 @@ def _stop_processes(seconds: float = 120.0) -> bool:
     was_running = False
     deadline = time.monotonic() + seconds
     for home in _get_homes().values():
-        arguments = make_home_arguments(home)
+        arguments = list_home_arguments(home)
         if pid := find_process(arguments):
             os.kill(pid, signal.SIGTERM)
             was_running = True

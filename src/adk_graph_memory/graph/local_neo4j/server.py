@@ -194,11 +194,6 @@ def read_log_tail(home: Path) -> str:
     return get_log_path(home).read_text("utf-8", errors="replace")[-3_000:]
 
 
-def is_store_missing(home: Path) -> bool:
-    """Whether no server has created a store in this home yet."""
-    return not (home / "data" / "databases" / "neo4j").exists()
-
-
 def is_store_locked(home: Path) -> bool:
     """Whether a server holds the store's lock, tested as Neo4j itself does."""
     import fcntl  # Windows lacks it; filelock's locks do not conflict with Java's
@@ -273,10 +268,10 @@ def write_configuration(home: Path, *, version: str, port: int, page_cache: str,
         (home / "conf" / "neo4j.conf").write_text(text, "utf-8")
 
 
-def make_command(
+def prepare_command(
     home: Path, *, version: str, java: Java, classpath: Sequence[Path], heap: str, jvm_flags: Sequence[str]
 ) -> list[str]:
-    """Write conf/java.args and return the server's command line."""
+    """Write conf/java.args and prepare the server's command line, which reads it."""
     flags = [
         *JVM_FLAGS,
         *jvm_flags,
@@ -290,11 +285,11 @@ def make_command(
     with jars.translate_disk_full(home, needed=MIN_DISK_SPACE):
         (home / "conf" / "java.args").write_text("\n".join(flags), "utf-8")
     main_class = "CommunityEntryPoint" if jars.is_line_5(version) else "Neo4jCommunity"
-    return [str(java.path), f"@{home}/conf/java.args", f"org.neo4j.server.{main_class}", *make_home_arguments(home)]
+    return [str(java.path), f"@{home}/conf/java.args", f"org.neo4j.server.{main_class}", *list_home_arguments(home)]
 
 
-def make_home_arguments(home: Path) -> list[str]:
-    """The last arguments of the command line, by which the process of this home is found."""
+def list_home_arguments(home: Path) -> list[str]:
+    """List the last arguments of the command line, by which the process of this home is found."""
     return [f"--home-dir={home}", f"--config-dir={home}/conf", "--console-mode"]
 
 
@@ -393,7 +388,8 @@ class LocalNeo4j:
             if not outlive:
                 atexit.register(self.close)
             confs = [self._conf]
-            if READ_ONLY_SETTINGS & self._conf.keys() and is_store_missing(self.home):
+            has_store = (self.home / "data" / "databases" / "neo4j").exists()
+            if READ_ONLY_SETTINGS & self._conf.keys() and not has_store:
                 confs.insert(0, {})  # a read-only server cannot create its store, so one without these settings does
             for conf in confs:
                 self._end_process(signal.SIGTERM)
@@ -421,7 +417,7 @@ class LocalNeo4j:
         self, runtime: jars.Java, classpath: list[Path], conf: Mapping[str, str], seconds: float, outlive: bool
     ) -> None:
         write_configuration(self.home, version=self.version, port=self.port, page_cache=self._page_cache, conf=conf)
-        command = make_command(
+        command = prepare_command(
             self.home,
             version=self.version,
             java=runtime,

@@ -152,7 +152,9 @@ def connect_ray(address: str) -> Iterator[Any]:
         yield ray
         return
     try:
-        _check_reachable(address)
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if host and port.isdigit():  # else it names no machine
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
         has_dashboard = False if address == "local" else None  # a dozen processes that nobody looks at
         ray.init(address=address, include_dashboard=has_dashboard, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError) as error:
@@ -163,17 +165,6 @@ def connect_ray(address: str) -> Iterator[Any]:
             yield ray
     finally:
         ray.shutdown()
-
-
-def _check_reachable(address: str) -> None:
-    """Connect to the host and the port that an address names, if it names any.
-
-    Raises:
-        OSError: nothing answers there.
-    """
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
 
 
 class PageActor:

@@ -24,7 +24,7 @@ from adk_graph_memory.language.text import format_count
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.listings import iterate_facts
 from adk_graph_memory.memory.pages.renderer import FILE_BASE, STATIC_FOLDER, Answer, PageRenderer, load_templates
-from adk_graph_memory.memory.profile.profiles import make_profile
+from adk_graph_memory.memory.profile.profiles import build_profile
 from adk_graph_memory.memory.recall import FIRST_WAIT, recall_memories
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
@@ -59,8 +59,8 @@ class MemoryView:
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
 
 
-def make_document(owner: Scope, pages: Mapping[str, str], start: str, note: str) -> MemoryView:
-    """Make a document of rendered pages.
+def assemble_document(owner: Scope, pages: Mapping[str, str], start: str, note: str) -> MemoryView:
+    """Assemble a document from rendered pages.
 
     Args:
         owner: whose memory it is.
@@ -134,7 +134,7 @@ async def show_memory(
     renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
     renderer.owner_name = await inspection.find_owner_name(graph, OWNER_KEY)
     if question:
-        pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(user, question))
+        pages[renderer.format_url("answer")] = renderer.render_answer(await find_answer(user, question))
     more = None if limit is None else limit + 1  # tells whether the limit leaves any out
     listing = iterate_facts(graph, about=about, past=True, limit=more)
     facts = [fact async for fact in listing]
@@ -142,15 +142,15 @@ async def show_memory(
         raise errors.NotFound(what=f"fact about {about!r} of this user", where="`adk-graph-memory entities`")
     is_part, facts = about is not None or len(facts) == more, facts[:limit]
     if not is_part:
-        profile = await make_profile(graph)
-        pages[renderer.make_url()] = await asyncio.to_thread(renderer.render_profile, profile)
+        profile = await build_profile(graph)
+        pages[renderer.format_url()] = await asyncio.to_thread(renderer.render_profile, profile)
     collection = _Collection(graph, renderer, facts, is_part=is_part, progress=progress)
     async for path, page in collection.render_pages():
-        pages[renderer.make_url(*path)] = page
-    start = next(iter(pages)) if question or not is_part else renderer.make_url("facts")
+        pages[renderer.format_url(*path)] = page
+    start = next(iter(pages)) if question or not is_part else renderer.format_url("facts")
     part = f" · a part of it, {format_count(len(facts), 'fact')}" if is_part else ""
     note = f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{part}"
-    return await asyncio.to_thread(make_document, scope, pages, start, note)
+    return await asyncio.to_thread(assemble_document, scope, pages, start, note)
 
 
 async def find_answer(user: UserContext, question: str, as_of: AsOf | None = None, *, day: str = "") -> Answer:
@@ -248,18 +248,18 @@ class _Collection:
         sessions = [session for session in listed if session.id in named]
         for session in sessions:
             turns = await inspection.fetch_session_turns(self._graph, session.id, limit=_LARGEST, uids=session.uids)
-            if self._is_part:
-                turns = [self._keep_quotes(turn) for turn in turns if self._holds(turn)]
+            if self._is_part:  # without the facts that were not chosen
+                turns = [
+                    replace(turn, quotes=tuple(quote for quote in turn.quotes if quote.fact.id in self._ids))
+                    for turn in turns
+                    if self._holds(turn)
+                ]
             yield ("sessions", session.id), await asyncio.to_thread(self._renderer.render_session, session.id, turns)
         yield ("sessions",), self._renderer.render_sessions(sessions)
 
     def _holds(self, turn: InspectedTurn | None) -> bool:
         """Whether a turn stands on the page of a chosen fact."""
         return turn is not None and (turn.session_id, turn.id) in self._turns
-
-    def _keep_quotes(self, turn: InspectedTurn) -> InspectedTurn:
-        """Leave the facts out that were not chosen."""
-        return replace(turn, quotes=tuple(quote for quote in turn.quotes if quote.fact.id in self._ids))
 
     def _report(self, count: int) -> None:
         self._done += count

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import blake2b
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib import parse
@@ -92,11 +93,6 @@ def classify_status(fact: StoredFact) -> str:
     return "never" if fact.state == "retracted" else fact.status
 
 
-def describe_status(fact: StoredFact) -> str:
-    """Say in words whether a fact is so now."""
-    return STATUS_TEXTS[classify_status(fact)]
-
-
 def describe_period(fact: StoredFact) -> str:
     """Say from when until when a fact holds, as far as is known; empty if neither is, or if it never held."""
     if fact.state == "retracted":
@@ -125,11 +121,6 @@ def format_day(moment: datetime) -> str:
     return format_english_date(moment, "day")
 
 
-def format_ordinal_day(day: int) -> str:
-    """Format a day that is counted from 1970."""
-    return format_day(EPOCH + timedelta(days=day))
-
-
 def count_days(moment: datetime) -> int:
     """The days from 1970 to a moment's day, in its own zone."""
     return moment.date().toordinal() - EPOCH.date().toordinal()
@@ -148,11 +139,6 @@ def get_days(fact: StoredFact) -> tuple[float, float]:
         last = end - timedelta(microseconds=1)  # what holds until a day begins held on the day before
         return start, max(count_days(last) + 1, start)
     return start, float("inf") if fact.status in ("holds", "planned") else start
-
-
-def shorten(text: str) -> str:
-    """Cut a text to one line."""
-    return shorten_text(join_lines(text), _SHORT_CHARACTERS)
 
 
 def shorten_around(text: str, name: str) -> str:
@@ -175,8 +161,8 @@ def name_session(id: str) -> str:
     return "Promoted facts" if id.startswith(PROMOTED_SESSION) else _SESSION_NAMES.get(id, id)
 
 
-def make_anchor(turn_id: str) -> str:
-    """Make the anchor of a turn on its session's page, whatever characters the id has."""
+def compute_anchor(turn_id: str) -> str:
+    """Compute the anchor of a turn on its session's page, whatever characters the id has."""
     return f"turn-{blake2b(turn_id.encode(), digest_size=8).hexdigest()}"
 
 
@@ -189,7 +175,8 @@ def split_at_quotes(turn: InspectedTurn, fact: StoredFact | None = None) -> list
     """Split a turn's text into pieces, each with the quote that it is, if any: of its own facts, or of one fact."""
     quotes = turn.quotes if fact is None else _list_quotes(turn, fact)
     pieces, place = list[tuple[str, FactQuote | None]](), 0
-    for start, end, quote in sorted(filter(None, (_find_quote(turn.text, quote) for quote in quotes)), key=_get_start):
+    found = filter(None, (_find_quote(turn.text, quote) for quote in quotes))
+    for start, end, quote in sorted(found, key=itemgetter(0)):
         if start >= place:
             pieces += [(turn.text[place:start], None), (turn.text[start:end], quote)]
             place = end
@@ -214,10 +201,6 @@ def _find_quote(text: str, quote: FactQuote) -> tuple[int, int, FactQuote] | Non
     return None if start < 0 else (start, start + len(quote.quote), quote)
 
 
-def _get_start(piece: tuple[int, int, FactQuote]) -> int:
-    return piece[0]
-
-
 def list_ingests(turns: Iterable[InspectedTurn], fact: StoredFact) -> list[str]:
     """List the requests in which the words were read that a fact rests on."""
     sources = {(source.turn_id, source.session_id) for source in fact.sources}
@@ -234,27 +217,28 @@ def group_by_session(turns: Iterable[InspectedTurn]) -> list[tuple[str, list[Ins
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "anchor": make_anchor,
+    "anchor": compute_anchor,
     "day": format_day,
     "days": get_days,
     "first_day": get_first_day,
     "group_by_session": group_by_session,
     "ingests_of": list_ingests,
     "last_day": get_last_day,
-    "ordinal_day": format_ordinal_day,
+    "ordinal_day": lambda day: format_day(EPOCH + timedelta(days=day)),
     "period": describe_period,
     "session_name": name_session,
-    "shorten": shorten,
+    "shorten": lambda text: shorten_text(join_lines(text), _SHORT_CHARACTERS),
     "shorten_around": shorten_around,
     "split_at_quotes": split_at_quotes,
     "status_class": classify_status,
-    "status_text": describe_status,
+    "status_text": lambda fact: STATUS_TEXTS[classify_status(fact)],
     "type_class": classify_type,
     "words": separate_words,
 }
 _RINGS = ((11, 270, 130), (20, 480, 230), (28, 690, 330))
 """For each ring how many boxes it holds, and half its width and height; a box is at most 150 wide and 50 high."""
 _LAST_DAY = 9_999_999
+"""The day that stands for infinity, which JSON does not know."""
 _LINK_PREFIXES: Mapping[str, str] = {
     "negated": "not ",
     "planned": "planned: ",
@@ -312,8 +296,8 @@ def _rank_fact(fact: StoredFact, latest: dict[tuple[str, str], float]) -> tuple[
     return -latest[slot], *slot, -get_days(fact)[0]
 
 
-def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) -> list[dict[str, Any]]:
-    """Make what Cytoscape draws: a node for each entity, and an arrow for all facts from one of them to another."""
+def build_graph_elements(details: InspectedEntity, format_url: Callable[..., str]) -> list[dict[str, Any]]:
+    """Build what Cytoscape draws: a node for each entity, and an arrow for all facts from one of them to another."""
     center = details.entity.key
     places = _place_in_rings(details.neighbours)
     nodes = [
@@ -322,7 +306,7 @@ def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) 
                 "id": entity.key,
                 "name": entity.display_name,
                 "type": classify_type(entity.type),
-                "path": make_url("entities", entity.key) if entity.key != center else None,
+                "path": format_url("entities", entity.key) if entity.key != center else None,
             },
             "classes": "center" if entity.key == center else "",
             "position": {"x": x, "y": y},
@@ -335,7 +319,7 @@ def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) 
         source, target = fact.subject_key, fact.object_key
         if source in known and target in known and source and target and source != target:
             arrows.setdefault((source, target), []).append(fact)
-    return nodes + [_make_arrow(*ends, facts, make_url) for ends, facts in arrows.items()]
+    return nodes + [_describe_arrow(*ends, facts, format_url) for ends, facts in arrows.items()]
 
 
 def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity, tuple[float, float]]]:
@@ -350,9 +334,15 @@ def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity
     return places
 
 
-def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url: Callable[..., str]) -> dict[str, Any]:
-    """Make an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
-    periods = [(word_link(fact), *map(_limit_day, get_days(fact)), fact.modality == "asserted") for fact in facts]
+def _describe_arrow(
+    source: str, target: str, facts: Sequence[StoredFact], format_url: Callable[..., str]
+) -> dict[str, Any]:
+    """Describe an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
+    periods = [
+        (word_link(fact), *(min(day, _LAST_DAY) for day in get_days(fact)), fact.modality == "asserted")
+        for fact in facts
+    ]
+    modalities = {fact.modality for fact in facts if fact.holds}
     return {
         "data": {
             "id": f"{source} {target}",
@@ -360,30 +350,15 @@ def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url:
             "target": target,
             "periods": periods,
             "label": ", ".join(dict.fromkeys(word_link(fact) for fact in facts if fact.holds)),
-            "path": make_url("facts", facts[0].id) if len(facts) == 1 else None,
+            "path": format_url("facts", facts[0].id) if len(facts) == 1 else None,
         },
-        "classes": _classify_arrow(facts),
+        "classes": "over" if not modalities else "" if "asserted" in modalities else "unreal",
     }
-
-
-def _classify_arrow(facts: Iterable[StoredFact]) -> str:
-    modalities = {fact.modality for fact in facts if fact.holds}
-    return "over" if not modalities else "" if "asserted" in modalities else "unreal"
 
 
 def word_link(fact: StoredFact) -> str:
     """Word what a fact says of its subject and object, such as "not allergic to": a drawing shows no sentence."""
     return f"{_LINK_PREFIXES.get(fact.modality, '')}{separate_words(fact.predicate)}"
-
-
-def _limit_day(day: float) -> float:
-    """A day that JSON can hold: it knows no infinity."""
-    return min(day, _LAST_DAY)
-
-
-def list_types(details: InspectedEntity) -> list[str]:
-    """List the kinds of entities in the drawing."""
-    return sorted({classify_type(entity.type) for entity in (details.entity, *details.neighbours)})
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"
@@ -462,8 +437,8 @@ class PageRenderer:
             "layout": "main.html" if is_file else "page.html",
             "display_name": self.display_name,
             "owner": owner,
-            "turn_url": self.make_turn_url,
-            "url": self.make_url,
+            "turn_url": self.format_turn_url,
+            "url": self.format_url,
             "view": "",
             "write_token": write_token,
         }
@@ -475,14 +450,14 @@ class PageRenderer:
         """What to call an author or an entity on a page."""
         return self.owner_name if name == OWNER_NAME else name
 
-    def make_url(self, *parts: str) -> str:
-        """Make the address of a page: its parts are escaped, whatever they hold."""
+    def format_url(self, *parts: str) -> str:
+        """Format the address of a page: its parts are escaped, whatever they hold."""
         return f"{self._base}/{'/'.join(parse.quote(part, safe='') for part in parts)}"
 
-    def make_turn_url(self, session_id: str, turn_id: str) -> str:
-        """Make the address of a turn on its session's page; a server finds out which of several pages."""
+    def format_turn_url(self, session_id: str, turn_id: str) -> str:
+        """Format the address of a turn on its session's page; a server finds out which of several pages."""
         query = "" if self._base == FILE_BASE else f"?turn={parse.quote(turn_id, safe='')}"
-        return f"{self.make_url('sessions', session_id)}{query}#{make_anchor(turn_id)}"
+        return f"{self.format_url('sessions', session_id)}{query}#{compute_anchor(turn_id)}"
 
     def render_answer(self, answer: Answer) -> str:
         """Render the memories that answer a question, and why each was found."""
@@ -526,8 +501,8 @@ class PageRenderer:
             details=details,
             groups=group_facts(details.facts),
             scale=TimeScale.from_facts(details.facts),
-            elements=make_graph_elements(details, self.make_url),
-            types=list_types(details),
+            elements=build_graph_elements(details, self.format_url),
+            types=sorted({classify_type(entity.type) for entity in (details.entity, *details.neighbours)}),
             page=page,
         )
 

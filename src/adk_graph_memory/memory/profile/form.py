@@ -251,7 +251,10 @@ class _FieldRequest:
 
         Every word of the field's name has to be told: of a "work phone" any other phone would be the wrong one.
         """
-        fact, relation = candidate.fact, _find_relation(candidate)
+        fact = candidate.fact
+        # Who is "parent of" the user is the user's parent.
+        relation_name = fact.predicate.removesuffix("_of") if candidate.place == "object" else fact.predicate
+        relation = find_concept(relation_name)
         predicate = set(stem_text(fact.predicate))
         fact_stems = predicate | {*stem_text(fact.topic or ""), *stem_text(candidate.other_type or "")}
         relation_stems = list_concept_stems(relation) if relation else frozenset[str]()
@@ -268,12 +271,6 @@ class _FieldRequest:
 def _find_own_stems(name: str) -> frozenset[str]:
     stems = frozenset(stem_text(name))
     return stems - _GENERIC_STEMS or stems
-
-
-def _find_relation(candidate: ProfileCandidate) -> Concept | None:
-    """What a predicate tells of the user: who is "parent of" the user is the user's parent."""
-    predicate = candidate.fact.predicate
-    return find_concept(predicate.removesuffix("_of") if candidate.place == "object" else predicate)
 
 
 def _unwrap(annotation: Any) -> Any:

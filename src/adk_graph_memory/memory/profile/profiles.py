@@ -22,10 +22,10 @@ PROFILE_TOKENS = 400
 
 
 @telemetry.trace_operation("search_memory")
-async def make_profile(
+async def build_profile(
     graph: UserGraph, schema: type[BaseModel] | None = None, token_budget: int = PROFILE_TOKENS
 ) -> Profile:
-    """Make a user's profile, and its form if there is a schema; the errors are those of :func:`fill_forms`."""
+    """Build a user's profile, and its form if there is a schema; the errors are those of :func:`fill_forms`."""
     profile, forms = await fill_forms(graph, [] if schema is None else [schema], token_budget=token_budget)
     return replace(profile, form=forms[0]) if forms else profile
 

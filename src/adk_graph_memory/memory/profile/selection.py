@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, zip_longest
 from math import log2
 
 from adk_graph_memory.language.detection import load_stop_words
@@ -120,8 +121,8 @@ def select_items(
     queues = {section: [one for one in placements if one.section == section] for section in SECTIONS}
     items: list[ProfileItem] = []
     tokens = 0
-    for one in _take_turns(list(queues.values())):
-        item = _make_item(one, names_speaker=len(speakers) > 1)
+    for one in filter(None, chain.from_iterable(zip_longest(*queues.values()))):  # the sections take turns
+        item = _describe_placement(one, names_speaker=len(speakers) > 1)
         is_first = not any(other.section == item.section for other in items)
         cost = count_tokens(f"{format_item(item)}\n") + is_first * count_tokens(f"{SECTION_TITLES[item.section]}:\n")
         if tokens + cost <= token_budget:
@@ -130,12 +131,7 @@ def select_items(
     return tuple(sorted(items, key=lambda item: SECTIONS.index(item.section)))
 
 
-def _take_turns(queues: Sequence[Sequence[Placement]]) -> Iterator[Placement]:
-    for place in range(max(map(len, queues), default=0)):
-        yield from (queue[place] for queue in queues if place < len(queue))
-
-
-def _make_item(one: Placement, *, names_speaker: bool) -> ProfileItem:
+def _describe_placement(one: Placement, *, names_speaker: bool) -> ProfileItem:
     fact = one.candidate.fact
     text = _shorten_text(join_lines(fact.text))
     if one.candidate.is_statement:

@@ -18,7 +18,7 @@ from adk_graph_memory.graph import lucene
 from adk_graph_memory.graph.statements import load_cypher_files
 from adk_graph_memory.language.detection import WIDE_CHARACTER, load_stop_words
 from adk_graph_memory.language.text import join_lines
-from adk_graph_memory.retrieval.own_index.results import make_hit
+from adk_graph_memory.retrieval.own_index.results import read_hit
 
 ENGLISH_STOP_WORDS = frozenset(
     re.findall(
@@ -51,8 +51,8 @@ def choose_stop_words(language: str) -> frozenset[str]:
     return stop_words
 
 
-def make_search_text(text: str, stop_words: frozenset[str] = frozenset()) -> str:
-    """Make a query for what contains any of the text's words; nothing in it is an operator.
+def format_search_text(text: str, stop_words: frozenset[str] = frozenset()) -> str:
+    """Format a query for what contains any of the text's words; nothing in it is an operator.
 
     Stop words are left out, unless there is nothing else. A letter is one only as it is listed, so that "vitamin A"
     stays. Of too many words the longest are kept.
@@ -121,7 +121,7 @@ class FulltextRetriever(Retriever):
 
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
         """Return the text on one line, with score and the other values as metadata."""
-        hit = make_hit(record)
+        hit = read_hit(record)
         return RetrieverResultItem(
             content=join_lines(hit.text), metadata={"score": hit.score, "id": hit.id, **hit.metadata}
         )
@@ -146,9 +146,9 @@ class FulltextRetriever(Retriever):
         """
         if not isinstance(top_k, int) or top_k < 1:
             raise errors.InvalidArgument(reason=f"top_k={top_k!r} is not a whole number of at least 1")
-        if not (search_text := make_search_text(query_text, self._stop_words)):
+        if not (search_text := format_search_text(query_text, self._stop_words)):
             return RawSearchResult(records=[])
-        condition, parameters = make_filter_condition(filters)
+        condition, parameters = translate_filters(filters)
         own = {"fulltext_index_name": self.index_name, "query_text": search_text, "top_k": top_k}
         parts = (
             [STATEMENTS["fulltext_hits"], f"WHERE {condition}", STATEMENTS["best_hits"]]
@@ -164,8 +164,8 @@ class FulltextRetriever(Retriever):
         return RawSearchResult(records=records)
 
 
-def make_filter_condition(filters: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Make the condition on ``node`` and its parameters; an empty one without filters.
+def translate_filters(filters: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """Translate filters into a condition on ``node`` and its parameters; into an empty one if there are none.
 
     Raises:
         errors.InvalidArgument: neo4j-graphrag knows no such filter.

@@ -43,30 +43,32 @@ class IndexHit:
         return join_lines(" ".join(filter(None, (score, values if values != self.text else "", self.text))))
 
 
-def make_hit(record: neo4j.Record) -> IndexHit:
-    """Make a hit of a row.
+def read_hit(record: neo4j.Record) -> IndexHit:
+    """Read a hit from a row.
 
     The text is the column ``text`` or ``content``, or else that property of a node in the row. Where there is none, the
     text is all values together.
     """
-    values = {name: plain for name, value in dict(record).items() if (plain := make_plain(value)) not in (None, [], {})}
+    values = {
+        name: plain for name, value in dict(record).items() if (plain := simplify_value(value)) not in (None, [], {})
+    }
     score, id = values.pop("score", None), values.pop("elementId", None)
     if id is None:
         id = next((value.element_id for value in record.values() if isinstance(value, Node)), None)
     elif values.get("id") == id:  # its second name in the rows of neo4j-graphrag's retrievers
         values.pop("id")
     if _find_text_key(values) is None:
-        for name in [name for name, value in values.items() if isinstance(value, dict) and _is_found(name, value)]:
+        nodes = [  # what was found: by its name, or because it has a text
+            name
+            for name, value in values.items()
+            if isinstance(value, dict) and (name == "node" or _find_text_key(value) is not None)
+        ]
+        for name in nodes:
             values = values.pop(name) | values
     values.pop("nodeLabels", None)
     key = _find_text_key(values)
     text = format_metadata(values) if key is None else format_value(values.pop(key))
     return IndexHit(text, score if isinstance(score, int | float) else None, values, id if id is None else str(id))
-
-
-def _is_found(name: str, value: Mapping[str, Any]) -> bool:
-    """Whether a value is the node that was found: by its name, or because it has a text."""
-    return name == "node" or _find_text_key(value) is not None
 
 
 def _find_text_key(values: Mapping[str, Any]) -> str | None:
@@ -87,23 +89,23 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def make_plain(value: Any) -> Any:
-    """Make a value of the driver's plain: texts, numbers, lists and maps; None for vectors and bytes."""
+def simplify_value(value: Any) -> Any:
+    """Simplify a value of the driver's to texts, numbers, lists and maps; None for vectors and bytes."""
     match value:
         case None | str() | bool() | int() | float():
             return value
         case Vector() | bytes() | bytearray():
             return None
         case Relationship():
-            return {"type": value.type} | _make_plain_map(value)
+            return {"type": value.type} | _simplify_map(value)
         case Path():
-            return [make_plain(part) for part in _list_parts(value)]
+            return [simplify_value(part) for part in _list_parts(value)]
         case Node() | Mapping():
-            return _make_plain_map(value)
+            return _simplify_map(value)
         case Point():
             return str(value)
         case list() | tuple() if not is_vector(value):
-            return [plain for item in value if (plain := make_plain(item)) is not None]
+            return [plain for item in value if (plain := simplify_value(item)) is not None]
         case list() | tuple():
             return None
     return value.iso_format() if hasattr(value, "iso_format") else str(value)  # a time
@@ -117,8 +119,8 @@ def is_vector(values: list[Any] | tuple[Any, ...]) -> bool:
     return len(numbers) >= MIN_INTEGER_VECTOR or any(isinstance(number, float) for number in numbers)
 
 
-def _make_plain_map(value: Any) -> dict[str, Any]:
-    return {name: plain for name, item in value.items() if (plain := make_plain(item)) is not None}
+def _simplify_map(value: Any) -> dict[str, Any]:
+    return {name: plain for name, item in value.items() if (plain := simplify_value(item)) is not None}
 
 
 def _list_parts(path: Path) -> Iterator[Node | Relationship]:

@@ -36,10 +36,10 @@ from adk_graph_memory.retrieval.own_index.fulltext import (
     STATEMENTS,
     FulltextRetriever,
     choose_stop_words,
-    make_filter_condition,
-    make_search_text,
+    format_search_text,
+    translate_filters,
 )
-from adk_graph_memory.retrieval.own_index.results import IndexHit, make_hit
+from adk_graph_memory.retrieval.own_index.results import IndexHit, read_hit
 from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
@@ -69,12 +69,6 @@ class SearchIndex:
         place = f"{f'({pattern})' if self.is_of_nodes else f'[{pattern}]'} {', '.join(self.properties)}"
         size = f", {self.dimensions} dimensions" if self.dimensions else ""
         return f"{KIND_NAMES[self.type]} {self.name!r} on {place}{size}"
-
-
-def fetch_indexes(driver: neo4j.Driver) -> list[SearchIndex]:
-    """Fetch the vector and full-text indexes of the database; those of memory hold the words of all its users."""
-    records, _, _ = driver.execute_query(STATEMENTS["search_indexes"])
-    return [index for record in records if not (index := SearchIndex(**record)).is_of_memory]
 
 
 def check_index(
@@ -332,7 +326,7 @@ class IndexRetrieval(Closeable):
         if reason:
             raise errors.InvalidArgument(reason=reason)
         check_choice(self._embedder_choice)
-        make_filter_condition(self.filters)
+        translate_filters(self.filters)
 
     @property
     def needs_embedder(self) -> bool:
@@ -391,7 +385,7 @@ class IndexRetrieval(Closeable):
             raise errors.InvalidArgument(reason=f"the query {query!r} is no text")
         limit = self.top_k if top_k is None else check_top_k(top_k)
         parameters = self._query_params | check_parameters(query_params or {})
-        if not make_search_text(query):
+        if not format_search_text(query):
             return []
         vector = await self._embed_query(query)
         return await self._read_in_thread(self._search_index, query, vector, limit, parameters)
@@ -431,25 +425,27 @@ class IndexRetrieval(Closeable):
         else:
             arguments["query_vector"] = vector
         if self.index_type == "hybrid":  # neo4j-graphrag hands it to Lucene as it is
-            arguments["query_text"] = make_search_text(query, self._stop_words)
+            arguments["query_text"] = format_search_text(query, self._stop_words)
         if self.retrieval_query and parameters:
             arguments["query_params"] = parameters
         if self.filters:
             arguments["filters"] = self.filters
         result: RawSearchResult = retriever.get_search_results(**arguments)
-        return [make_hit(record) for record in result.records]
+        return [read_hit(record) for record in result.records]
 
     def _open_retriever(self, vector: list[float] | None) -> Retriever:
         with self._lock:
             if self._retriever is None:
-                indexes = fetch_indexes(self._driver)
+                records, _, _ = self._driver.execute_query(STATEMENTS["search_indexes"])
+                # The indexes of a memory hold the words of all its users.
+                indexes = [index for record in records if not (index := SearchIndex(**record)).is_of_memory]
                 for kind, name in self.index_names.items():
                     check_index(indexes, name, kind, vector, self.embedder.name if self.embedder else "")
                 self._check_retrieval_query()
-                self._retriever = self._make_retriever()
+                self._retriever = self._construct_index_retriever()
             return self._retriever
 
-    def _make_retriever(self) -> Retriever:
+    def _construct_index_retriever(self) -> Retriever:
         driver, query, names = self._driver, self.retrieval_query, self.index_names
         match self.index_type:
             case "fulltext":

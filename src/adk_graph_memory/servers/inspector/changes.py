@@ -59,7 +59,7 @@ async def change(visit: OwnVisit, request: Request, name: str) -> HTMLResponse:
     is_confirmed = form.get("confirmed") == "yes"
     outcome = await action.change(visit, fields, preview=not is_confirmed)
     if is_confirmed or isinstance(outcome, Receipt):
-        return _show_outcome(visit, outcome, next=visit.renderer.make_url() if name == "forget" else "")
+        return _show_outcome(visit, outcome, next=visit.renderer.format_url() if name == "forget" else "")
     return _show_preview(visit, name, fields, outcome)
 
 
