@@ -353,10 +353,6 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             self._own_blobs = store.open_substore(await artifacts.fetch_store_prefix(connection))
         return self._own_blobs
 
-    def _open_store_at(self, url: str) -> BlobStore:
-        """Open the store that a version names; it may differ from the one for new content."""
-        return self._own_blobs if self._own_blobs is not None and url == self._own_blobs.url else BlobStore(url)
-
     async def _load_content(
         self, connection: Connection, name: ArtifactName, record: StoredVersion, part: types.Part
     ) -> types.Part | None:
@@ -364,8 +360,10 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         if record.store is None:
             return restore_content(part, record.content)
         try:
-            content = await self._open_store_at(record.store).get_blob(name.scope.key, record.id)
-            return restore_content(part, content)
+            own = self._own_blobs
+            # The store that a version names may differ from the one for new content.
+            store = own if own is not None and record.store == own.url else BlobStore(record.store)
+            return restore_content(part, await store.get_blob(name.scope.key, record.id))
         except errors.ContentMissing:
             current = await artifacts.fetch_version(connection, name, record.version, with_content=False)
             if current is not None and current.id == record.id:
