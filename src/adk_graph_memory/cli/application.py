@@ -198,12 +198,6 @@ def main(
     """
 
 
-def capitalize_sentence(text: str) -> str:
-    """Capitalize a sentence, unless it begins with the name of a file or the like."""
-    first = text.partition(" ")[0]
-    return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
-
-
 def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function, sync or async, that returns an :class:`Output` as a command, by its own name or another.
 
@@ -229,7 +223,10 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 result = function(**arguments)
                 output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result
             except errors.InvalidArgument as error:
-                raise UsageError(f"{capitalize_sentence(error.reason)}.") from error
+                reason = error.reason
+                if reason.partition(" ")[0].isalpha():  # else it begins with the name of a file or the like
+                    reason = f"{reason[:1].upper()}{reason[1:]}"
+                raise UsageError(f"{reason}.") from error
             except list_expected_errors() as error:
                 print_error(error)
                 raise typer.Exit(1) from error

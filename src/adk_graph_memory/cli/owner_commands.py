@@ -312,13 +312,10 @@ async def forget_user(
         receipt = await user.forget_user(sessions=sessions, artifacts=artifacts)
     words = "event" if sessions else "turn"
     gone = {words: receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
-    stays = ", ".join(_count_kind(count, kind) for kind, count in receipt.stays.items())
+    nouns = {kind: "entity" if kind == "entities" else kind.removesuffix("s") for kind in receipt.stays}
+    stays = ", ".join(format_count(count, nouns[kind], kind) for kind, count in receipt.stays.items())
     text = ", ".join(format_count(count, noun) for noun, count in gone.items())
     return Output(receipt, f"Forgotten: {text}." + (f" What stays: {stays}." if stays else ""))
-
-
-def _count_kind(count: int, kind: str) -> str:
-    return format_count(count, kind.removesuffix("s")) if kind != "entities" else format_count(count, "entity", kind)
 
 
 def _make_history_grid(entries: tuple[HistoryEntry, ...]) -> RenderableType:
