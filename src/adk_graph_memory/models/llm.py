@@ -183,7 +183,8 @@ async def _request_reply(
                 raise kind(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
     complete = [response for response in responses if not response.partial]
-    text = "".join(_join_text(response) for response in complete)
+    parts = [part for response in complete if response.content for part in response.content.parts or ()]
+    text = "".join(part.text for part in parts if part.text and not part.thought)
     codes = {str(getattr(code, "value", code)) for r in complete for code in (r.finish_reason, r.error_code)}
     is_truncated = "MAX_TOKENS" in codes
     if not text and not is_truncated:
@@ -211,11 +212,6 @@ def _find_provider(model: BaseLlm) -> str:
 
 def _make_content(role: str, text: str) -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
-
-
-def _join_text(response: LlmResponse) -> str:
-    parts = (response.content.parts if response.content else None) or []
-    return "".join(part.text for part in parts if part.text and not part.thought)
 
 
 def _read_usage(response: LlmResponse) -> Usage:
