@@ -248,7 +248,7 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
             # Whose memory a command is about comes early; what tunes it comes last, whatever Python's syntax asks for.
             is_last = parameter.name in option_classes and all(one.default is not one.empty for one in options)
             (last if is_last else parameters).extend(options)
-        parameters += [*last, _make_option("as_json", JsonOption, False)]
+        parameters += [*last, _describe_option("as_json", JsonOption, False)]
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         COMMANDS.add(name or function.__name__, panel, run_command)
         return function
@@ -260,10 +260,10 @@ def _list_options(kind: type[Any] | None) -> list[inspect.Parameter]:
     if kind is None:
         return []
     hints = get_type_hints(kind, include_extras=True)
-    return [_make_option(field.name, hints[field.name], field.default) for field in fields(kind)]
+    return [_describe_option(field.name, hints[field.name], field.default) for field in fields(kind)]
 
 
-def _make_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def _describe_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if default is MISSING else default
     return inspect.Parameter(name, KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -77,10 +77,10 @@ ValidOption = Annotated[
 RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="Only what was on record then.")]
 
 
-async def make_as_of(
+async def resolve_as_of(
     connection: connections.Connection, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
 ) -> AsOf | None:
-    """Make the point in time, in the user's zone if it is one user's; a date without a time is the end of that day."""
+    """Resolve the point in time, in the user's zone if it is one user's; a date without a time is the day's end."""
     if valid_at is None and recorded_at is None:
         return None
     zone = await speakers.SpeakerCache(connection).find_zone(scope) if scope else connection.settings.timezone
@@ -112,7 +112,7 @@ async def facts(
 ) -> Output:
     """List what is known about a user, newest first: what is true, what was planned, and what happened once."""
     async with owner.open_graph() as graph:
-        as_of = await make_as_of(graph.connection, owner.scope, valid_at, recorded_at)
+        as_of = await resolve_as_of(graph.connection, owner.scope, valid_at, recorded_at)
         listing = listings.iterate_facts(graph, about=about, past=past, limit=limit, after=after, as_of=as_of)
         page = await collect_page(listing, owner.app_name, owner.user_id)
         if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
@@ -183,14 +183,14 @@ async def recall(
 ) -> Output:
     """Print the memories of a user that best fit a question."""
 
-    def make_filters(zone: tzinfo) -> Filters:
+    def build_filters(zone: tzinfo) -> Filters:
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
         return Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
     query = " ".join(words)
     if not query.strip():
         raise UsageError("Give a question, or any words.")
-    make_filters(UTC)  # rejects invalid filters before connecting to a server
+    build_filters(UTC)  # rejects invalid filters before connecting to a server
     async with owner.open_memory() as user:
         zone = await user.engine.speakers.find_zone(user.scope)
         announce("Loading the embedding model")
@@ -200,9 +200,9 @@ async def recall(
             query,
             limit=limit,
             min_score=min_score,
-            filters=make_filters(zone),
+            filters=build_filters(zone),
             explain=explain,
-            as_of=await make_as_of(user.connection, user.scope, valid_at, recorded_at),
+            as_of=await resolve_as_of(user.connection, user.scope, valid_at, recorded_at),
         )
     if not memories:
         await owner.check()

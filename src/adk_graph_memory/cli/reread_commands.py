@@ -106,7 +106,7 @@ async def reextract(
         settings = memory.connection.settings
         budget = batch.make_budget(settings, [memory.engine.extractor.model_name])
         outcome = await run_batch(
-            [_make_job(memory, session) for session in sessions],
+            [_plan_reextraction(memory, session) for session in sessions],
             "Reading sessions again",
             batch,
             settings,
@@ -134,7 +134,7 @@ def _make_rereader(memory: adk_graph_memory.GraphMemory, since: float | None, *,
     return reextract_session
 
 
-def _make_job(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> batches.BatchJob:
+def _plan_reextraction(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> batches.BatchJob:
     scope = session.scope
     name = f"{session.session_id} of user {scope.user_id} of {scope.app_name}"
     return batches.BatchJob(name, scope.key, session, _count_calls(memory, session))

@@ -189,7 +189,7 @@ async def mcp(
             server = mcp_server.make_mcp_server(memory, lambda request: owner, **powers)
             await server.run_stdio_async()
             return
-        verifier = _make_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
+        verifier = _choose_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
         server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, **powers)
         security = mcp_server.allow_hosts(*allowed_host or ())
         app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
@@ -198,7 +198,7 @@ async def mcp(
             await serve_until_interrupted(mcp_server.BearerAccess(app, verifier), listener)
 
 
-def _make_verifier(
+def _choose_verifier(
     app_name: str,
     user_id: str | None,
     token_file: Path | None,
@@ -206,7 +206,7 @@ def _make_verifier(
     jwt_audience: str | None,
     jwt_issuer: str | None,
 ) -> TokenVerifier:
-    """Make what tells from a request's token whose memory it may use."""
+    """Choose what tells from a request's token whose memory it may use."""
     if jwt_key is None:
         owner = _require_user(app_name, user_id, "without --jwt-key")
         return mcp_server.SecretVerifier(_read_token(token_file), owner)

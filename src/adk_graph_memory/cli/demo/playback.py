@@ -165,8 +165,8 @@ async def play_conversation(
     stored_sessions, storage = await _store_sessions(conversation, user.scope, sessions, console)
     ingest, seconds = await _remember_sessions(stored_sessions, memory, console)
     counts = await writing.count_memories(user.graph)
-    console.print(_make_totals_table(storage, ingest, seconds, counts, memory.engine.extractor.version))
-    console.print(_make_changes_table(await writing.fetch_changed_facts(user.graph)))
+    console.print(_render_totals(storage, ingest, seconds, counts, memory.engine.extractor.version))
+    console.print(_render_changes(await writing.fetch_changed_facts(user.graph)))
     # All quotes of each fact; a search returns only one.
     facts = await listings.fetch_facts(user.graph, now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS)
     quotes = {fact.id: [source.quote for source in fact.sources] for fact in facts}
@@ -226,9 +226,7 @@ async def _remember_sessions(
     return total, time.perf_counter() - start
 
 
-def _make_totals_table(
-    storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], version: str
-) -> Table:
+def _render_totals(storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], version: str) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
     for column in ("", "in all", "new in this run"):
         table.add_column(column, justify="right" if column == "in all" else "left")
@@ -250,7 +248,7 @@ _CHANGE_TITLES = {
 }
 
 
-def _make_changes_table(facts: Sequence[dict[str, Any]]) -> Padding:
+def _render_changes(facts: Sequence[dict[str, Any]]) -> Padding:
     """Show an example of each kind of change, with its quotes and its revision."""
     table = Table(title="How facts changed", title_justify="left", title_style="bold", show_header=False, box=None)
     table.add_column(no_wrap=True, style="dim")
