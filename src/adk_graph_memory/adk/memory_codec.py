@@ -93,7 +93,7 @@ def read_options(custom_metadata: Mapping[str, object] | None) -> MemoryBankOpti
         _warn_inert_key(key)
     loose_values = {key: value for key, value in (custom_metadata or {}).items() if key not in ACTING_KEYS}
     return MemoryBankOptions(
-        metadata=session_codec.make_jsonable({**_read_metadata(given.get("metadata")), **loose_values}),
+        metadata=session_codec.convert_to_jsonable({**_read_metadata(given.get("metadata")), **loose_values}),
         replaces_metadata=_read_strategy(given.get("metadata_merge_strategy")),
         expires_at=_read_expiry(given.get("ttl"), given.get("expire_time")),
         revisions_expire_at=_read_expiry(given.get("revision_ttl"), given.get("revision_expire_time")),

@@ -51,7 +51,7 @@ class MemoryWriter:
 
     async def _write_user(self, user: UserMemory, rows: Sequence[SourceMemory]) -> None:
         now, redactor = datetime.now(UTC), user.engine.redactor
-        statements = await redactor.redact_statements([self._make_statement(row, now) for row in rows])
+        statements = await redactor.redact_statements([self._convert_source_memory(row, now) for row in rows])
         ids = [make_statement_id(statement.id or "") for statement in statements]
         known = await transfer.fetch_told_memories(user.graph, ids)
         wanted = list[Statement]()
@@ -67,7 +67,7 @@ class MemoryWriter:
         if wanted:
             await user.add_statements(wanted)
 
-    def _make_statement(self, row: SourceMemory, now: datetime) -> Statement:
+    def _convert_source_memory(self, row: SourceMemory, now: datetime) -> Statement:
         return Statement(
             text=row.text,
             at=row.at or now,
@@ -183,7 +183,7 @@ class SessionWriter:
         record = await sessions.fetch_session(connection.user(scope), id=id, now=time.time())
         if record is None:
             return
-        turns = records.make_stored_turns(record, scope.app_name, connection.settings.timezone)
+        turns = records.decode_stored_turns(record, scope.app_name, connection.settings.timezone)
         waiting = await self.memory.user(scope.app_name, scope.user_id).enqueue(turns, session_id=id)
         self.tally.count("turns", "waiting", waiting)
 
