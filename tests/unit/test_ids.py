@@ -42,9 +42,9 @@ def test_a_key_that_is_too_long_is_refused(make: Callable[[], Any]) -> None:
 
 
 def test_a_name_and_its_session_s_id_count_together() -> None:
-    assert artifact_service.make_artifact_name("home", "ada", EMOJI, "s").name == EMOJI
+    assert artifact_service.parse_artifact_name("home", "ada", EMOJI, "s").name == EMOJI
     with pytest.raises(InputValidationError, match="8,192 bytes"):
-        artifact_service.make_artifact_name("home", "ada", EMOJI, EMOJI)
+        artifact_service.parse_artifact_name("home", "ada", EMOJI, EMOJI)
 
 
 def test_what_is_just_short_enough_is_accepted() -> None:

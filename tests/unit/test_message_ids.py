@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory.maf.history_provider import decode_message, encode_message
-from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
+from adk_graph_memory.maf.message_ids import count_known, derive_message_ids, digest_message, get_digest
 
 TEXTS = st.lists(st.sampled_from(["yes", "no", "why?"]), max_size=8)
 
@@ -36,15 +36,15 @@ def test_what_is_sent_again_is_known(known: str, later: str, count: int) -> None
 
 @given(TEXTS, TEXTS)
 def test_a_whole_transcript_has_the_ids_that_its_messages_had(first: list[str], second: list[str]) -> None:
-    assert make_message_ids(first + second)[: len(first)] == make_message_ids(first)
-    assert len(set(make_message_ids(first + second))) == len(first + second)
+    assert derive_message_ids(first + second)[: len(first)] == derive_message_ids(first)
+    assert len(set(derive_message_ids(first + second))) == len(first + second)
     if first:
         assert count_known(first, first + second) >= len(first)
 
 
 def test_an_id_holds_its_digest() -> None:
     digest = digest_message(Message("user", ["Yes."]))
-    assert [get_digest(id) for id in make_message_ids([digest, digest])] == [digest, digest]
+    assert [get_digest(id) for id in derive_message_ids([digest, digest])] == [digest, digest]
     assert get_digest("made-elsewhere") == "made-elsewhere"
 
 

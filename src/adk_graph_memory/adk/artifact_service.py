@@ -51,8 +51,8 @@ def normalize_session_id(session_id: str | None) -> str:
     return session_codec.check_id("session_id", session_id)
 
 
-def make_artifact_name(app_name: str, user_id: str, filename: str, session_id: str | None) -> ArtifactName:
-    """Return the full name; the prefix ``user:`` makes it the user's own, whatever the session."""
+def parse_artifact_name(app_name: str, user_id: str, filename: str, session_id: str | None) -> ArtifactName:
+    """Parse the full name; the prefix ``user:`` makes it the user's own, whatever the session."""
     name = filename.removeprefix(_USER_NAMESPACE)
     artifact_util.validate_path_segment(name, "filename")
     session = _USER_SESSION_ID if name != filename else normalize_session_id(session_id)
@@ -128,7 +128,7 @@ def get_mime_type(part: types.Part) -> str | None:
     return part.file_data.mime_type if part.file_data else None
 
 
-def make_artifact_version(name: ArtifactName, record: StoredVersion) -> ArtifactVersion:
+def describe_artifact_version(name: ArtifactName, record: StoredVersion) -> ArtifactVersion:
     """Describe a stored version in ADK's form."""
     uri = artifact_util.get_artifact_uri(
         name.scope.app_name, name.scope.user_id, name.name, record.version, name.session_id or None
@@ -199,7 +199,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             InputValidationError: a name or id is unsafe as a path, or the part has no content of a supported kind.
             errors.ArtifactStoreUnusable: large content could not be stored, so no version was added.
         """
-        name = make_artifact_name(app_name, user_id, filename, session_id)
+        name = parse_artifact_name(app_name, user_id, filename, session_id)
         part = ensure_part(artifact)
         id, content = platform_uuid.new_uuid(), get_content(part)
         if artifact_util.is_artifact_ref(part):
@@ -215,7 +215,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             "content": None if is_large else content,
             "store": store.url if store is not None else None,
             "mime_type": get_mime_type(part),
-            "metadata": json.dumps(session_codec.make_jsonable(custom_metadata or {})),
+            "metadata": json.dumps(session_codec.convert_to_jsonable(custom_metadata or {})),
             "create_time": platform_time.get_time(),
         }
         return await artifacts.store_version(connection, name, version)
@@ -237,7 +237,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             errors.ContentMissing: the store has lost the content.
         """
         connection = await self._connect(app_name)
-        name = make_artifact_name(app_name, user_id, filename, session_id)
+        name = parse_artifact_name(app_name, user_id, filename, session_id)
         hops = _compat.MAX_REFERENCE_DEPTH
         while record := await artifacts.fetch_version(connection, name, version, with_content=True):
             part = types.Part.model_validate_json(record.part)
@@ -247,7 +247,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
                 return None if is_undone else loaded_part
             target = resolve_reference(part, name.scope, session_id, hops)
             session_id, version, hops = target.session_id, target.version, hops - 1
-            name = make_artifact_name(app_name, user_id, target.filename, session_id)
+            name = parse_artifact_name(app_name, user_id, target.filename, session_id)
         return None
 
     @override
@@ -266,7 +266,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
 
         Content that the store fails to delete is logged; ``adk-graph-memory artifacts --orphans`` lists it.
         """
-        name = make_artifact_name(app_name, user_id, filename, session_id)
+        name = parse_artifact_name(app_name, user_id, filename, session_id)
         try:
             await delete_contents(await artifacts.delete_versions(await self._connect(app_name), name))
         except errors.ArtifactStoreUnusable as error:
@@ -277,7 +277,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
         """List the numbers of all versions in ascending order."""
-        name = make_artifact_name(app_name, user_id, filename, session_id)
+        name = parse_artifact_name(app_name, user_id, filename, session_id)
         versions = await artifacts.fetch_versions(await self._connect(app_name), name)
         return [version.version for version in versions]
 
@@ -286,9 +286,9 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """List all versions with their metadata, by ascending number."""
-        name = make_artifact_name(app_name, user_id, filename, session_id)
+        name = parse_artifact_name(app_name, user_id, filename, session_id)
         versions = await artifacts.fetch_versions(await self._connect(app_name), name)
-        return [make_artifact_version(name, version) for version in versions]
+        return [describe_artifact_version(name, version) for version in versions]
 
     @override
     async def get_artifact_version(
@@ -301,9 +301,9 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         version: int | None = None,
     ) -> ArtifactVersion | None:
         """Return the metadata of a version, by default the latest; None if it does not exist."""
-        name = make_artifact_name(app_name, user_id, filename, session_id)
+        name = parse_artifact_name(app_name, user_id, filename, session_id)
         record = await artifacts.fetch_version(await self._connect(app_name), name, version, with_content=False)
-        return make_artifact_version(name, record) if record else None
+        return describe_artifact_version(name, record) if record else None
 
     async def list_latest_versions(
         self, *, app_name: str, user_id: str, session_id: str | None = None
@@ -322,7 +322,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             LatestVersion(
                 name.session_id or None,
                 format_filename(name),
-                make_artifact_version(name, version),
+                describe_artifact_version(name, version),
             )
             for name, version in versions
         ]
@@ -353,10 +353,6 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             self._own_blobs = store.open_substore(await artifacts.fetch_store_prefix(connection))
         return self._own_blobs
 
-    def _open_store_at(self, url: str) -> BlobStore:
-        """Open the store that a version names; it may differ from the one for new content."""
-        return self._own_blobs if self._own_blobs is not None and url == self._own_blobs.url else BlobStore(url)
-
     async def _load_content(
         self, connection: Connection, name: ArtifactName, record: StoredVersion, part: types.Part
     ) -> types.Part | None:
@@ -364,8 +360,10 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         if record.store is None:
             return restore_content(part, record.content)
         try:
-            content = await self._open_store_at(record.store).get_blob(name.scope.key, record.id)
-            return restore_content(part, content)
+            own = self._own_blobs
+            # The store that a version names may differ from the one for new content.
+            store = own if own is not None and record.store == own.url else BlobStore(record.store)
+            return restore_content(part, await store.get_blob(name.scope.key, record.id))
         except errors.ContentMissing:
             current = await artifacts.fetch_version(connection, name, record.version, with_content=False)
             if current is not None and current.id == record.id:

@@ -53,7 +53,7 @@ class Neo4jIndexService(Closeable, BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what the index finds, best first; each entry's metadata holds its score."""
         hits = await self._search_index(query, app_name, user_id)
-        return SearchMemoryResponse(memories=[make_index_entry(hit) for hit in hits])
+        return SearchMemoryResponse(memories=[convert_index_hit(hit) for hit in hits])
 
     async def _search_index(self, query: str, app_name: str, user_id: str) -> list[IndexHit]:
         return await self.retrieval.search(query, query_params={"app_name": app_name, "user_id": user_id})
@@ -100,8 +100,8 @@ class Neo4jIndexService(Closeable, BaseMemoryService):
             await self.retrieval.close()
 
 
-def make_index_entry(hit: IndexHit) -> MemoryEntry:
-    """Make ADK's entry of a hit."""
+def convert_index_hit(hit: IndexHit) -> MemoryEntry:
+    """Convert a hit to ADK's entry."""
     return MemoryEntry(
         id=hit.id,
         content=types.Content(role="user", parts=[types.Part(text=join_lines(hit.text))]),

@@ -93,7 +93,7 @@ def read_options(custom_metadata: Mapping[str, object] | None) -> MemoryBankOpti
         _warn_inert_key(key)
     loose_values = {key: value for key, value in (custom_metadata or {}).items() if key not in ACTING_KEYS}
     return MemoryBankOptions(
-        metadata=session_codec.make_jsonable({**_read_metadata(given.get("metadata")), **loose_values}),
+        metadata=session_codec.convert_to_jsonable({**_read_metadata(given.get("metadata")), **loose_values}),
         replaces_metadata=_read_strategy(given.get("metadata_merge_strategy")),
         expires_at=_read_expiry(given.get("ttl"), given.get("expire_time")),
         revisions_expire_at=_read_expiry(given.get("revision_ttl"), given.get("revision_expire_time")),
@@ -193,28 +193,25 @@ def make_turns(
     Raises:
         InputValidationError: an id is too long, or a timestamp is invalid.
     """
-    turns, agents = [], {event.author for event in (*session, *events) if _is_from_agent(event)}
+    agents = {
+        event.author
+        for event in (*session, *events)
+        if event.author != "user" and ((event.content and event.content.role == "model") or event.node_info.path)
+    }
+    turns = []
     for event in events:
-        if text := _get_spoken_text(event):
-            text = text.encode("utf-8", "replace").decode() if lenient else text
-            try:
-                turns.append(_make_turn(event, text, zone, agents))
-            except InputValidationError as error:
-                if not lenient:
-                    raise
-                logger.error("An event cannot be remembered: %s", error)
+        is_node_input = event.author == "user" and event.node_info.path and not event.input_transcription
+        is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
+        if is_node_input or is_technical or not (text := session_codec.get_event_text(event)):
+            continue
+        text = text.encode("utf-8", "replace").decode() if lenient else text
+        try:
+            turns.append(_make_turn(event, text, zone, agents))
+        except InputValidationError as error:
+            if not lenient:
+                raise
+            logger.error("An event cannot be remembered: %s", error)
     return turns
-
-
-def _get_spoken_text(event: Event) -> str:
-    is_node_input = event.author == "user" and event.node_info.path and not event.input_transcription
-    is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
-    return "" if is_technical or is_node_input else session_codec.get_event_text(event)
-
-
-def _is_from_agent(event: Event) -> bool:
-    is_from_model = event.content is not None and event.content.role == "model"
-    return event.author != "user" and (is_from_model or bool(event.node_info.path))
 
 
 def _make_turn(event: Event, text: str, zone: tzinfo, agents: Set[str]) -> Turn:
@@ -316,6 +313,8 @@ def _make_statement(
     id = options.memory_id or entry.id
     if id and options.is_consolidated:
         raise InputValidationError(f"The memory {id!r} has an id of its own and is not consolidated: leave one out.")
+    # An author counts before the role, which many set without a thought.
+    is_user = entry.author == "user" or (not entry.author and entry.content.role == "user")
     statement = Statement(
         text=text,
         at=_parse_timestamp(entry.timestamp, zone),
@@ -325,15 +324,9 @@ def _make_statement(
         replaces_metadata=options.replaces_metadata,
         topic=options.topics[0] if options.topics else "",
         expires_at=options.expires_at,
-        origin=_find_entry_origin(entry),
+        origin="user" if is_user else "agent" if entry.content.role == "model" else "import",
     )
     return statement, not id and options.is_consolidated is not False
-
-
-def _find_entry_origin(entry: MemoryEntry) -> Origin:
-    """Find whose word an entry is: an author counts before the role, which many set without a thought."""
-    is_user = entry.author == "user" or (not entry.author and entry.content.role == "user")
-    return "user" if is_user else "agent" if entry.content.role == "model" else "import"
 
 
 def _parse_timestamp(timestamp: str | None, zone: tzinfo) -> datetime:

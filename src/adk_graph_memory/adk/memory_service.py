@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
-from adk_graph_memory.adk.profile import MemoryProfile, make_memory_profiles
+from adk_graph_memory.adk.profile import MemoryProfile, convert_profile
 from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph import listings
 from adk_graph_memory.graph.connection import Auth
@@ -228,7 +228,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         Without ``profile_schemas``, it returns one profile, with a list of facts under each heading.
         """
         profile, forms = await self._open_user(app_name, user_id).fill_forms(self._profile_schemas)
-        return make_memory_profiles(profile, self._profile_schemas, forms)
+        return convert_profile(profile, self._profile_schemas, forms)
 
     async def profile(
         self,

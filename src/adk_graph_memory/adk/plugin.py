@@ -19,7 +19,7 @@ from typing_extensions import override
 from adk_graph_memory import errors
 from adk_graph_memory.adk import _compat, memory_codec
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
-from adk_graph_memory.adk.profile import INSTRUCTION_START, INSTRUCTION_TOKENS, make_instruction
+from adk_graph_memory.adk.profile import INSTRUCTION_START, INSTRUCTION_TOKENS, format_instruction
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.memory.background import MemoryQueue, SessionKey, SplitTurns
 
@@ -94,7 +94,7 @@ class ProfilePreload:
             problems.report_problem(NOT_PRELOADED, error)
             return ""
         problems.clear_problem(NOT_PRELOADED)
-        return make_instruction(profile)
+        return format_instruction(profile)
 
 
 logger = logging.getLogger(__name__)

@@ -77,10 +77,10 @@ class MemoryProfile(BaseModel):
     """what is known: the fields of the schema that are filled, as JSON values"""
 
 
-def make_memory_profiles(
+def convert_profile(
     profile: Profile, schemas: Sequence[type[BaseModel]], forms: Sequence[ProfileForm]
 ) -> list[MemoryProfile]:
-    """Make a profile for each schema that known facts can fill; without a schema, one of the profile's sections."""
+    """Convert a profile to one for each schema that known facts can fill; without a schema, to one of its sections."""
     if schemas:
         return list(_convert_forms(schemas, forms))
     values = {SECTION_TITLES[section]: [item.text for item in items] for section, items in profile.sections.items()}
@@ -94,7 +94,7 @@ def _convert_forms(schemas: Sequence[type[BaseModel]], forms: Sequence[ProfileFo
             yield MemoryProfile(schema_id=schema.__name__, profile=values)
 
 
-def make_instruction(profile: Profile) -> str:
-    """Make the text for a system instruction; empty if nothing is known. No fact can end the tag around it."""
+def format_instruction(profile: Profile) -> str:
+    """Format the text for a system instruction; empty if nothing is known. No fact can end the tag around it."""
     text = _TAG_PATTERN.sub(" ", profile.text)  # a blank, so that what stands around one tag makes no other
     return f"{INSTRUCTION_START}\n{text}\n</{_TAG}>" if text else ""

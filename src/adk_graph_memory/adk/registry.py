@@ -24,10 +24,10 @@ def register() -> None:
 
     registry = get_service_registry()
     for scheme in URI_SCHEMES:
-        registry.register_session_service(scheme, partial(_make_service, Neo4jSessionService))
-        registry.register_memory_service(scheme, partial(_make_service, Neo4jMemoryService))
-        registry.register_artifact_service(scheme, partial(_make_service, Neo4jArtifactService))
+        registry.register_session_service(scheme, partial(_create_service, Neo4jSessionService))
+        registry.register_memory_service(scheme, partial(_create_service, Neo4jMemoryService))
+        registry.register_artifact_service(scheme, partial(_create_service, Neo4jArtifactService))
 
 
-def _make_service(service: Callable[..., T], uri: str, agents_dir: str | None = None, **_: Any) -> T:
+def _create_service(service: Callable[..., T], uri: str, agents_dir: str | None = None, **_: Any) -> T:
     return service(uri, agents_dir=agents_dir)

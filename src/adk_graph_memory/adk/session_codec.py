@@ -161,12 +161,12 @@ def split_state(state: Mapping[str, Any], drop: Sequence[str] = ()) -> dict[str,
     """
     if not state and not drop:  # so it is for most events
         return dict(_NO_DELTAS)
-    values = make_jsonable(_compat.extract_state_delta(dict(state)))
+    values = convert_to_jsonable(_compat.extract_state_delta(dict(state)))
     dropped = _compat.extract_state_delta(dict.fromkeys(drop))
     return {level: JsonMapDelta.from_values(values[level], dropped[level]) for level in _NO_DELTAS}
 
 
-def make_jsonable(values: dict[str, Any]) -> dict[str, Any]:
+def convert_to_jsonable(values: dict[str, Any]) -> dict[str, Any]:
     """Convert values to JSON as ADK's own services do; what those reject is converted leniently.
 
     Raises:

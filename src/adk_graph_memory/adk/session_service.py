@@ -346,11 +346,8 @@ def _is_new_event(session: Session, event: Event, result: AppendResult) -> bool:
         )
     if result.outcome == "taken":
         raise AlreadyExistsError(f"Session {session.id} holds another event with id {event.id}.")
-    raise errors.SessionClosed(session_id=session.id, closed_at=_format_timestamp(result.closed_at))
-
-
-def _format_timestamp(timestamp: float | None) -> str:
-    return datetime.fromtimestamp(timestamp or 0.0, UTC).isoformat(timespec="seconds")
+    closed_at = datetime.fromtimestamp(result.closed_at or 0.0, UTC).isoformat(timespec="seconds")
+    raise errors.SessionClosed(session_id=session.id, closed_at=closed_at)
 
 
 def _check_limit(limit: int | None) -> int | None:

@@ -198,12 +198,6 @@ def main(
     """
 
 
-def capitalize_sentence(text: str) -> str:
-    """Capitalize a sentence, unless it begins with the name of a file or the like."""
-    first = text.partition(" ")[0]
-    return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
-
-
 def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function, sync or async, that returns an :class:`Output` as a command, by its own name or another.
 
@@ -229,7 +223,10 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 result = function(**arguments)
                 output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result
             except errors.InvalidArgument as error:
-                raise UsageError(f"{capitalize_sentence(error.reason)}.") from error
+                reason = error.reason
+                if reason.partition(" ")[0].isalpha():  # else it begins with the name of a file or the like
+                    reason = f"{reason[:1].upper()}{reason[1:]}"
+                raise UsageError(f"{reason}.") from error
             except list_expected_errors() as error:
                 print_error(error)
                 raise typer.Exit(1) from error
@@ -251,7 +248,7 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
             # Whose memory a command is about comes early; what tunes it comes last, whatever Python's syntax asks for.
             is_last = parameter.name in option_classes and all(one.default is not one.empty for one in options)
             (last if is_last else parameters).extend(options)
-        parameters += [*last, _make_option("as_json", JsonOption, False)]
+        parameters += [*last, _describe_option("as_json", JsonOption, False)]
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         COMMANDS.add(name or function.__name__, panel, run_command)
         return function
@@ -263,10 +260,10 @@ def _list_options(kind: type[Any] | None) -> list[inspect.Parameter]:
     if kind is None:
         return []
     hints = get_type_hints(kind, include_extras=True)
-    return [_make_option(field.name, hints[field.name], field.default) for field in fields(kind)]
+    return [_describe_option(field.name, hints[field.name], field.default) for field in fields(kind)]
 
 
-def _make_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def _describe_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if default is MISSING else default
     return inspect.Parameter(name, KEYWORD_ONLY, default=default, annotation=annotation)
 

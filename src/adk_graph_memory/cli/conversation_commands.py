@@ -42,8 +42,6 @@ from adk_graph_memory.cli.output import (
 from adk_graph_memory.language.text import format_count
 
 if TYPE_CHECKING:
-    from google.adk.events.event import Event
-
     from adk_graph_memory.graph.sessions import StoredSession
 
 
@@ -139,15 +137,14 @@ async def events(
         {"session_id": session_id} | event.model_dump(mode="json", by_alias=True, exclude_none=True)
         for event in page.events
     ]
-    rows = ((format_timestamp(event.timestamp), event.author, _describe_event(event)) for event in page.events)
+    rows = []
+    for event in page.events:
+        calls = [f"calls {call.name}" for call in event.get_function_calls()]
+        answers = [f"{answer.name} has answered" for answer in event.get_function_responses()]
+        words = session_codec.get_event_text(event) or ", ".join(calls + answers) or event.error_code or "…"
+        rows.append((format_timestamp(event.timestamp), event.author, words))
     text = make_grid(rows) if page.events else "No events."
     return make_page(page.events, text, limit=limit, after=lambda event: page.last_seq, value=value)
-
-
-def _describe_event(event: Event) -> str:
-    calls = [f"calls {call.name}" for call in event.get_function_calls()]
-    answers = [f"{answer.name} has answered" for answer in event.get_function_responses()]
-    return session_codec.get_event_text(event) or ", ".join(calls + answers) or (event.error_code or "…")
 
 
 @command(CONVERSATIONS_PANEL)

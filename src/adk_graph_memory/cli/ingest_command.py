@@ -140,7 +140,7 @@ async def ingest(
         else:
             if session_id is not None:
                 entries = [await load_session(app_name or "", user_id or "", session_id)]
-            jobs = [_make_job(entry) for entry in entries]
+            jobs = [_plan_session_job(entry) for entry in entries]
         if jobs:
             announce("Loading the embedding model")
             await (
@@ -167,7 +167,7 @@ def _read_sessions(
     return transcripts.parse_transcript(text, name, app_name=app_name, user_id=user_id)
 
 
-def _make_job(session: Session | errors.UnreadableTranscript) -> IngestJob:
+def _plan_session_job(session: Session | errors.UnreadableTranscript) -> IngestJob:
     if isinstance(session, errors.UnreadableTranscript):
         return IngestJob(session)
     characters = sum(len(session_codec.get_event_text(event)) for event in session.events)
@@ -213,16 +213,16 @@ def _make_ingester(service: adk_graph_memory.Neo4jMemoryService) -> batches.RunT
     return run_ingest
 
 
-def _make_batch(jobs: Sequence[IngestJob], memory: adk_graph_memory.GraphMemory) -> list[batches.BatchJob]:
-    """Make jobs of which those of one user run one after another; a failed one holds up no other."""
+def _plan_batch(jobs: Sequence[IngestJob], memory: adk_graph_memory.GraphMemory) -> list[batches.BatchJob]:
+    """Plan jobs of which those of one user run one after another; a failed one holds up no other."""
 
-    def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
+    def plan_job(number: int, job: IngestJob) -> batches.BatchJob:
         window_tokens = memory.connection.settings.limits.window_tokens
         model = job.queued_model or memory.engine.extractor.model_name
         calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
         return batches.BatchJob(str(number), (job.app_name, job.user_id), job, calls)
 
-    return [make_batch_job(number, job) for number, job in enumerate(jobs)]
+    return [plan_job(number, job) for number, job in enumerate(jobs)]
 
 
 async def _run_jobs(
@@ -231,7 +231,7 @@ async def _run_jobs(
     memory, settings = service.memory, service.memory.connection.settings
     models = [job.queued_model or memory.engine.extractor.model_name for job in jobs]
     return await run_batch(
-        _make_batch(jobs, memory),
+        _plan_batch(jobs, memory),
         "Remembering",
         options,
         settings,
@@ -340,12 +340,12 @@ async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = No
         await check_owner(app_name, user_id)
     columns = [Column("day"), text_column("user of app", ratio=1)]
     columns += map(number_column, ("turns", "facts", "calls", "tokens", "cost"))
-    table = make_table(columns, map(_make_ledger_row, entries))
+    table = make_table(columns, map(_format_ledger_row, entries))
     text = table if entries else "Nothing has been remembered yet."
     return Output({"entries": entries, "claimed": claims}, Group(text, *_describe_claims(claims)))
 
 
-def _make_ledger_row(entry: batches.CostEntry) -> tuple[str | Text, ...]:
+def _format_ledger_row(entry: batches.CostEntry) -> tuple[str | Text, ...]:
     report, usage = entry.report, entry.report.usage
     counts = (report.turns, report.facts.get("ADD", 0), usage.calls)
     return (

@@ -43,7 +43,7 @@ from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.facts import FactStatus
-    from adk_graph_memory.records.results import Recollection, StoredEntity, StoredFact
+    from adk_graph_memory.records.results import Recollection, StoredFact
 
 
 _ORIGIN_HELP = f"Only this origin: {', '.join(get_args(Origin))}; repeat the option for several."
@@ -77,10 +77,10 @@ ValidOption = Annotated[
 RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="Only what was on record then.")]
 
 
-async def make_as_of(
+async def resolve_as_of(
     connection: connections.Connection, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
 ) -> AsOf | None:
-    """Make the point in time, in the user's zone if it is one user's; a date without a time is the end of that day."""
+    """Resolve the point in time, in the user's zone if it is one user's; a date without a time is the day's end."""
     if valid_at is None and recorded_at is None:
         return None
     zone = await speakers.SpeakerCache(connection).find_zone(scope) if scope else connection.settings.timezone
@@ -112,26 +112,25 @@ async def facts(
 ) -> Output:
     """List what is known about a user, newest first: what is true, what was planned, and what happened once."""
     async with owner.open_graph() as graph:
-        as_of = await make_as_of(graph.connection, owner.scope, valid_at, recorded_at)
+        as_of = await resolve_as_of(graph.connection, owner.scope, valid_at, recorded_at)
         listing = listings.iterate_facts(graph, about=about, past=past, limit=limit, after=after, as_of=as_of)
         page = await collect_page(listing, owner.app_name, owner.user_id)
         if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
             meant = await graph_listings.find_entity(graph, about, now=datetime.now(UTC))
             listing = listings.iterate_facts(graph, about=meant.key, past=past, limit=limit)
             page = await collect_page(listing, owner.app_name, owner.user_id)
-    sections = [
-        section
-        for heading, statuses in _STATUS_HEADINGS.items()
-        if (rows := [_make_fact_row(fact) for fact in page if fact.status in statuses])
-        for section in ([heading] * bool(heading) + [make_grid(rows)])
-    ]
+    sections: list[RenderableType] = []
+    for heading, statuses in _STATUS_HEADINGS.items():
+        rows = [
+            (format_day(fact.at), add_details(fact.text, " · ".join([fact.id, *_describe_validity(fact)])))
+            for fact in page
+            if fact.status in statuses
+        ]
+        if rows:
+            sections += [*filter(None, [heading]), make_grid(rows)]
     hint = "`adk-graph-memory entities` lists the people and things that facts are about." if about else None
     text = Group(*sections) if page else "No facts."
     return make_page(page, text, limit=limit, after=lambda fact: fact.id, hint=None if page else hint)
-
-
-def _make_fact_row(fact: StoredFact) -> tuple[str, Text]:
-    return format_day(fact.at), add_details(fact.text, " · ".join([fact.id, *_describe_validity(fact)]))
 
 
 def _describe_validity(fact: StoredFact) -> list[str]:
@@ -154,13 +153,13 @@ async def entities(
     async with owner.open_graph() as graph:
         listing = listings.iterate_entities(graph, type=type, limit=limit, after=after)
         page = await collect_page(listing, owner.app_name, owner.user_id)
-    text = make_grid(map(_make_entity_row, page)) if page else "No entities."
+    rows = []
+    for entity in page:
+        aliases = f"also {', '.join(entity.other_names)}" if entity.other_names else ""
+        name = add_details(entity.display_name, entity.about, aliases)
+        rows.append((format_count(entity.facts, "fact"), entity.type, name))
+    text = make_grid(rows) if rows else "No entities."
     return make_page(page, text, limit=limit, after=lambda entity: entity.key)
-
-
-def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
-    aliases = f"also {', '.join(entity.other_names)}" if entity.other_names else ""
-    return format_count(entity.facts, "fact"), entity.type, add_details(entity.display_name, entity.about, aliases)
 
 
 @command(MEMORY_PANEL)
@@ -184,12 +183,14 @@ async def recall(
 ) -> Output:
     """Print the memories of a user that best fit a question."""
 
-    def make_filters(zone: tzinfo) -> Filters:
+    def build_filters(zone: tzinfo) -> Filters:
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
         return Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
-    query = _join_question(words)
-    make_filters(UTC)  # rejects invalid filters before connecting to a server
+    query = " ".join(words)
+    if not query.strip():
+        raise UsageError("Give a question, or any words.")
+    build_filters(UTC)  # rejects invalid filters before connecting to a server
     async with owner.open_memory() as user:
         zone = await user.engine.speakers.find_zone(user.scope)
         announce("Loading the embedding model")
@@ -199,24 +200,15 @@ async def recall(
             query,
             limit=limit,
             min_score=min_score,
-            filters=make_filters(zone),
+            filters=build_filters(zone),
             explain=explain,
-            as_of=await make_as_of(user.connection, user.scope, valid_at, recorded_at),
+            as_of=await resolve_as_of(user.connection, user.scope, valid_at, recorded_at),
         )
     if not memories:
         await owner.check()
-    return Output(memories, _format_recollections(memories), [SHARES_HINT if explain and memories else None])
-
-
-def _format_recollections(memories: Sequence[Recollection]) -> RenderableType:
     rows = ((f"{memory.score:.2f}", format_day(memory.at), _format_recollection(memory)) for memory in memories)
-    return make_grid(rows) if memories else "Nothing is remembered about this."
-
-
-def _join_question(words: Sequence[str]) -> str:
-    if not (query := " ".join(words)).strip():
-        raise UsageError("Give a question, or any words.")
-    return query
+    text = make_grid(rows) if memories else "Nothing is remembered about this."
+    return Output(memories, text, [SHARES_HINT if explain and memories else None])
 
 
 def _extend_to_day_end(moment: datetime) -> datetime:

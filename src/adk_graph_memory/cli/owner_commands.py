@@ -132,10 +132,10 @@ async def change_memory(owner: Owner, method: _Method, *names: str, yes: bool, *
     if not (change.facts or change.entities or change.turns):
         return Output(change, "Nothing changes.")
     if not change.ingest_id:
-        return Output(change, _make_change_grid(change))
+        return Output(change, _format_change(change))
     words = ["undo", change.ingest_id, "--app", owner.app_name, "--user", owner.user_id]
     hint = Text(f"adk-graph-memory {shlex.join(words)}", overflow="fold")
-    return Output(change, Group(_make_change_grid(change), "To take it back:", hint))
+    return Output(change, Group(_format_change(change), "To take it back:", hint))
 
 
 def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:
@@ -151,7 +151,7 @@ def list_change_lines(change: MemoryChange) -> list[str]:
     return [join_lines(f"{before} → {after}") for before, after in _list_changes(change)] or ["Nothing changes."]
 
 
-def _make_change_grid(change: MemoryChange) -> RenderableType:
+def _format_change(change: MemoryChange) -> RenderableType:
     rows = [(before, "→", after) for before, after in _list_changes(change)]
     return make_grid(rows) if rows else "Nothing changes."
 
@@ -254,7 +254,7 @@ async def history(
     async with owner.open_graph() as graph:
         known = await histories.find_fact_history(graph, id)
     return Output(
-        known, Group(join_lines(f"{known.fact.text} ({known.fact.state})"), "", _make_history_grid(known.entries))
+        known, Group(join_lines(f"{known.fact.text} ({known.fact.state})"), "", _format_history(known.entries))
     )
 
 
@@ -273,7 +273,7 @@ async def entity(
     facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]
     parts: list[RenderableType] = [add_details(f"{known.entity.display_name} ({', '.join(described)})", aliases), ""]
     parts += [make_grid(facts), ""] if facts else []
-    return Output(known, Group(*parts, _make_history_grid(known.entries)))
+    return Output(known, Group(*parts, _format_history(known.entries)))
 
 
 @command(MEMORY_PANEL)
@@ -312,22 +312,19 @@ async def forget_user(
         receipt = await user.forget_user(sessions=sessions, artifacts=artifacts)
     words = "event" if sessions else "turn"
     gone = {words: receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
-    stays = ", ".join(_count_kind(count, kind) for kind, count in receipt.stays.items())
+    nouns = {kind: "entity" if kind == "entities" else kind.removesuffix("s") for kind in receipt.stays}
+    stays = ", ".join(format_count(count, nouns[kind], kind) for kind, count in receipt.stays.items())
     text = ", ".join(format_count(count, noun) for noun, count in gone.items())
     return Output(receipt, f"Forgotten: {text}." + (f" What stays: {stays}." if stays else ""))
 
 
-def _count_kind(count: int, kind: str) -> str:
-    return format_count(count, kind.removesuffix("s")) if kind != "entities" else format_count(count, "entity", kind)
-
-
-def _make_history_grid(entries: tuple[HistoryEntry, ...]) -> RenderableType:
+def _format_history(entries: tuple[HistoryEntry, ...]) -> RenderableType:
     if not entries:
         return Text("It was added directly, word for word.")
-    return make_grid([_make_history_row(entry) for entry in entries])
+    return make_grid([_format_history_row(entry) for entry in entries])
 
 
-def _make_history_row(entry: HistoryEntry) -> tuple[str, str, Text]:
+def _format_history_row(entry: HistoryEntry) -> tuple[str, str, Text]:
     quote = f"“{entry.quote}”" if entry.quote else ""
     said = f"said on {format_day(entry.said_at)} in session {entry.session_id}" if entry.said_at else ""
     decided = ": ".join(filter(None, (f"by {entry.by}" if entry.by else "", entry.reason)))

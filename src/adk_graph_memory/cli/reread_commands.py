@@ -106,7 +106,7 @@ async def reextract(
         settings = memory.connection.settings
         budget = batch.make_budget(settings, [memory.engine.extractor.model_name])
         outcome = await run_batch(
-            [_make_job(memory, session) for session in sessions],
+            [_plan_reextraction(memory, session) for session in sessions],
             "Reading sessions again",
             batch,
             settings,
@@ -134,7 +134,7 @@ def _make_rereader(memory: adk_graph_memory.GraphMemory, since: float | None, *,
     return reextract_session
 
 
-def _make_job(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> batches.BatchJob:
+def _plan_reextraction(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> batches.BatchJob:
     scope = session.scope
     name = f"{session.session_id} of user {scope.user_id} of {scope.app_name}"
     return batches.BatchJob(name, scope.key, session, _count_calls(memory, session))
@@ -290,7 +290,9 @@ async def reembed(
         text = _format_outcome(outcome)
         if keep_old and outcome.is_switched and outcome.embedded:
             text += "\nThe old vectors are kept; the next `adk-graph-memory reembed` with this embedder deletes them."
-        return Output(outcome, text, exit_code=_choose_exit_code(outcome))
+        is_incomplete = outcome.failed or (outcome.left and outcome.is_switched)
+        exit_code = EXIT_BUDGET_SPENT if outcome.is_budget_spent else 1 if is_incomplete else 0
+        return Output(outcome, text, exit_code=exit_code)
 
 
 async def _list_failures(connection: connections.Connection) -> Output:
@@ -307,7 +309,8 @@ def _choose_engine(
     map_pages: reembedding.MapPages | None = None
     if ray_options := options.make_ray_options(settings):
         map_pages = partial(reembedding.map_pages_on_ray, ray_options, partial(resolve_embedder, embedder))
-    budget = options.make_budget(settings, [_name_model(vectors)])
+    priced_name = str(getattr(vectors.embedder, "model", None) or vectors.name)
+    budget = options.make_budget(settings, [priced_name])
     return {"budget": budget, "map_pages": map_pages, "workers": options.workers}
 
 
@@ -321,17 +324,6 @@ def resolve_embedder(name: str | None) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"--embedder {name}: {error}.") from error
     return value() if isinstance(value, type) else value
-
-
-def _name_model(vectors: embedders.EmbedderAdapter) -> str:
-    """The name by which the settings may give a price."""
-    return str(getattr(vectors.embedder, "model", None) or vectors.name)
-
-
-def _choose_exit_code(outcome: reembedding.ReembedOutcome) -> int:
-    if outcome.is_budget_spent:
-        return EXIT_BUDGET_SPENT
-    return 1 if outcome.failed or (outcome.left and outcome.is_switched) else 0
 
 
 def _announce_step(step: reembedding.ProgressStep) -> None:

@@ -24,7 +24,7 @@ from adk_graph_memory.runtime.private_files import write_private_file
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from adk_graph_memory.servers.mcp.access import BearerAccess, TokenVerifier
+    from adk_graph_memory.servers.mcp.access import TokenVerifier
 
 
 def listen(port: int) -> socket.socket:
@@ -189,14 +189,16 @@ async def mcp(
             server = mcp_server.make_mcp_server(memory, lambda request: owner, **powers)
             await server.run_stdio_async()
             return
-        verifier = _make_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
+        verifier = _choose_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
         server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, **powers)
         security = mcp_server.allow_hosts(*allowed_host or ())
         app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
-        await _serve_http(mcp_server.BearerAccess(app, verifier), http)
+        with listen(http) as listener:
+            typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
+            await serve_until_interrupted(mcp_server.BearerAccess(app, verifier), listener)
 
 
-def _make_verifier(
+def _choose_verifier(
     app_name: str,
     user_id: str | None,
     token_file: Path | None,
@@ -204,19 +206,13 @@ def _make_verifier(
     jwt_audience: str | None,
     jwt_issuer: str | None,
 ) -> TokenVerifier:
-    """Make what tells from a request's token whose memory it may use."""
+    """Choose what tells from a request's token whose memory it may use."""
     if jwt_key is None:
         owner = _require_user(app_name, user_id, "without --jwt-key")
         return mcp_server.SecretVerifier(_read_token(token_file), owner)
     if user_id is not None or jwt_audience is None:
         raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
     return mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
-
-
-async def _serve_http(app: BearerAccess, port: int) -> None:
-    with listen(port) as listener:
-        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
-        await serve_until_interrupted(app, listener)
 
 
 def _require_user(app_name: str, user_id: str | None, where: str) -> tuple[str, str]:

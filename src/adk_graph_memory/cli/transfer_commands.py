@@ -22,7 +22,7 @@ from adk_graph_memory.cli.application import (
     command,
 )
 from adk_graph_memory.cli.lazy_modules import importer
-from adk_graph_memory.cli.memory_commands import RecordedOption, make_as_of
+from adk_graph_memory.cli.memory_commands import RecordedOption, resolve_as_of
 from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, print_error, wants_json
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.records.scopes import Scope
@@ -52,7 +52,7 @@ async def export(
         raise UsageError("--json describes a file: name it with --output.")
     async with adk_graph_memory.GraphMemory() as memory:
         scope = Scope(app_name, user_id) if app_name is not None and user_id is not None else None
-        as_of = await make_as_of(memory.connection, scope, None, recorded_at)
+        as_of = await resolve_as_of(memory.connection, scope, None, recorded_at)
         announce("Exporting")
         if output is not None:
             report = await memory.export(output, app_name=app_name, user_id=user_id, as_of=as_of)

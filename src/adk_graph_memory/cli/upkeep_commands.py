@@ -85,15 +85,12 @@ async def doctor(
     if not tally.users:
         await check_owner(app_name, user_id)
     is_ill = bool(tally.ill) or any(not finding.is_mended for finding in store)
-    return Output(_make_value(tally, store), _make_text(tally, store), _list_hints(tally, store), int(is_ill))
-
-
-def _make_value(tally: CheckupTally, store: list[Finding]) -> dict[str, Any]:
     counts = {"users": tally.users, "ill": tally.ill, "mended": tally.mended, "unlisted": tally.unlisted}
-    return counts | {"store": store, "checkups": tally.checkups}
+    value = counts | {"store": store, "checkups": tally.checkups}
+    return Output(value, _format_checkups(tally, store), _list_hints(tally, store), int(is_ill))
 
 
-def _make_text(tally: CheckupTally, store: list[Finding]) -> RenderableType:
+def _format_checkups(tally: CheckupTally, store: list[Finding]) -> RenderableType:
     columns = [
         *map(text_column, ("app", "user")),
         *map(number_column, ("facts", "differences", "waiting", "no vector", "unread")),

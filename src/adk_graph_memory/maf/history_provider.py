@@ -22,7 +22,13 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import planning, sessions
 from adk_graph_memory.graph.connection import Auth, Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, get_spoken_text, make_message_ids
+from adk_graph_memory.maf.message_ids import (
+    count_known,
+    derive_message_ids,
+    digest_message,
+    get_digest,
+    get_spoken_text,
+)
 from adk_graph_memory.maf.sessions import USER_KEY, UserId, check_app_name, find_user
 from adk_graph_memory.records.scopes import Scope, check_id
 from adk_graph_memory.runtime.concurrency import Closeable
@@ -164,7 +170,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Message]:
         """Return a session's messages in order; none for an unknown session."""
-        session_id, scope = _check_session_id(session_id), self._make_scope(state)
+        session_id, scope = _check_session_id(session_id), self._read_scope(state)
         bodies, _ = await sessions.fetch_events(self._connection.user(scope), id=session_id, now=time.time())
         return [message for body in bodies if (message := decode_message(body)) is not None]
 
@@ -184,7 +190,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             errors.SessionClosed: the session was closed.
             errors.DatabaseError: the messages could not be saved.
         """
-        session_id, scope = _check_session_id(session_id), self._make_scope(state)
+        session_id, scope = _check_session_id(session_id), self._read_scope(state)
         graph = self._connection.user(scope)
         run_id, digests = uuid.uuid4().hex, [digest_message(message) for message in messages]
         new_ids = {id(message) for message in _new_messages.get()}
@@ -200,7 +206,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             start = count_known(known, digests[:resent_count])
             if start == len(messages):
                 return
-            ids = make_message_ids([*known, *digests[start:]])[len(known) :]
+            ids = derive_message_ids([*known, *digests[start:]])[len(known) :]
             events = [
                 encode_message(message, id=event_id, run_id=run_id, timestamp=now)
                 for message, event_id in zip(messages[start:], ids, strict=True)
@@ -209,7 +215,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
                 return
         raise errors.WriteConflict(attempts=MAX_ATTEMPTS)
 
-    def _make_scope(self, state: dict[str, Any] | None) -> Scope:
+    def _read_scope(self, state: dict[str, Any] | None) -> Scope:
         user_id = (state or {}).get(USER_KEY) or (self._user_id if isinstance(self._user_id, str) else None)
         if not user_id:
             reason = 'a session needs a user id: give the history provider user_id=, or state={"user_id": …}'

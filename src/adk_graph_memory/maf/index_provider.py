@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any, Unpack
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
@@ -70,15 +69,12 @@ class Neo4jContextProvider(Closeable, ContextProvider):
         if not any(message.role == "user" and get_spoken_text(message) for message in context.input_messages):
             return
         messages = [*await load_history(agent, session, context), *context.input_messages]
-        hits = await self._search_index(self._make_query(messages), session)
+        spoken = [message for message in messages if message.role in ("user", "assistant")]
+        texts = list(filter(None, map(get_spoken_text, spoken)))
+        hits = await self._search_index("\n".join(texts[-self.message_history_count :]), session)
         if hits:
             text = "\n".join([self.context_prompt, *(hit.prompt_text for hit in hits)])
             context.extend_messages(self, [Message("user", [text])])
-
-    def _make_query(self, messages: Sequence[Message]) -> str:
-        spoken = [message for message in messages if message.role in ("user", "assistant")]
-        texts = list(filter(None, map(get_spoken_text, spoken)))
-        return "\n".join(texts[-self.message_history_count :])
 
     async def _search_index(self, query: str, session: AgentSession) -> list[IndexHit]:
         parameters = {"session_id": session.session_id}

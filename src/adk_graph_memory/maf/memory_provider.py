@@ -16,7 +16,13 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.dates import localize_timestamp, read_state_zone
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.maf import _compat
-from adk_graph_memory.maf.message_ids import count_known, digest_message, find_origin, get_spoken_text, make_message_ids
+from adk_graph_memory.maf.message_ids import (
+    count_known,
+    derive_message_ids,
+    digest_message,
+    find_origin,
+    get_spoken_text,
+)
 from adk_graph_memory.maf.sessions import MISCONFIGURATIONS, UserId, check_app_name, find_user, load_history
 from adk_graph_memory.memory.background import MemoryQueue, SessionKey
 from adk_graph_memory.memory.graph_memory import GraphMemory
@@ -124,7 +130,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         history = await load_history(agent, session, context)
         try:
             if self._mode == "tool":
-                context.extend_tools(self.source_id, [self._make_tool(user_id)])
+                context.extend_tools(self.source_id, [self._bind_recall_tool(user_id)])
             elif any(get_spoken_text(message) for message in context.input_messages if message.role == "user"):
                 await self._add_memories(user_id, session, context, history)
         finally:
@@ -195,8 +201,8 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         self.memory.engine.problems.clear_problem(NOT_RECALLED)
         return memories
 
-    def _make_tool(self, user_id: str) -> FunctionTool:
-        """Make the tool of this run; its user is no argument, because a model fills in those."""
+    def _bind_recall_tool(self, user_id: str) -> FunctionTool:
+        """Bind the tool of this run to its user, who is no argument, because a model fills in those."""
 
         @tool(approval_mode="never_require")
         async def recall_memory(query: str) -> str:
@@ -245,7 +251,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         state[TRANSCRIPT_KEY] = transcript = [*known, *digests[overlap:]]
         if overlap > len(known):  # all that is known was sent again, with what was said before it
             state[TRANSCRIPT_KEY] = transcript = digests
-        ids = make_message_ids(transcript)[-len(messages) :]
+        ids = derive_message_ids(transcript)[-len(messages) :]
         zone = read_state_zone(session.state) or self.memory.connection.settings.timezone
         at = localize_timestamp(zone, time.time())
         turns = [

@@ -60,8 +60,8 @@ def count_known(known: Sequence[str], later: Sequence[str]) -> int:
     )
 
 
-def make_message_ids(digests: Sequence[str]) -> list[str]:
-    """Make the ids of a session's messages from their digests, in order."""
+def derive_message_ids(digests: Sequence[str]) -> list[str]:
+    """Derive the ids of a session's messages from their digests, in order."""
     counts = Counter[str]()
     ids = []
     for name in digests:

@@ -314,10 +314,16 @@ class EmbedderAdapter:
             vectors = await asyncio.to_thread(self._check_vectors, vectors, len(passages))
             return [embedding._replace(vector=vector) for embedding, vector in zip(embeddings, vectors, strict=True)]
         texts = list(dict.fromkeys(passage.text for passage in passages))
-        if isinstance(self.embedder, BatchEmbedder):
-            vectors = await self._run_concurrently(self.embedder.embed_documents, await self._split_batches(texts))
+        embedder = self.embedder
+        if isinstance(embedder, GeminiEmbedder | LocalEmbedder | LightEmbedder):
+            batches = await self._run_in_thread(embedder.split_batches, texts)
+            vectors = await self._run_concurrently(embedder.embed_documents, batches)
+        elif isinstance(embedder, BatchEmbedder):
+            vectors = await self._run_concurrently(embedder.embed_documents, [texts])
         else:
-            vectors = await self._run_concurrently(self._embed_each, [[text] for text in texts])
+            vectors = await self._run_concurrently(
+                lambda batch: [embedder.embed_query(text) for text in batch], [[text] for text in texts]
+            )
         by_text = dict(zip(texts, await asyncio.to_thread(self._check_vectors, vectors, len(texts)), strict=True))
         return [Embedding(by_text[passage.text]) for passage in passages]
 
@@ -329,14 +335,6 @@ class EmbedderAdapter:
             raise
         except Exception as error:  # an embedder is anybody's code and may raise anything
             raise errors.EmbedderFailed(name=self.name, reason=concurrency.describe_failure(error)) from error
-
-    async def _split_batches(self, texts: list[str]) -> list[list[str]]:
-        if isinstance(self.embedder, GeminiEmbedder | LocalEmbedder | LightEmbedder):
-            return await self._run_in_thread(self.embedder.split_batches, texts)
-        return [texts]
-
-    def _embed_each(self, texts: list[str]) -> list[list[float]]:
-        return [self.embedder.embed_query(text) for text in texts]
 
     async def _run_concurrently(self, embed: Callable[[list[S]], list[T]], batches: list[list[S]]) -> list[T]:
         """Embed all batches, only a few queued at a time, so that other calls get a turn; a failure stops the rest."""
@@ -376,13 +374,11 @@ class EmbedderAdapter:
         self._dimension = dimension
         if not all(math.isfinite(math.hypot(*vector)) and any(vector) for vector in vectors):
             raise errors.EmbedderFailed(name=self.name, reason="a vector holds NaN or infinity, or nothing but zeros")
-        return [_rescale_vector(vector) for vector in vectors]
-
-
-def _rescale_vector(vector: list[float]) -> list[float]:
-    """Scale a vector to length 1 if Neo4j could not compare it in single precision."""
-    length = math.hypot(*vector)
-    return vector if 1e-15 < length < 1e15 else [number / length for number in vector]
+        # Neo4j compares in single precision: what would be too short or too long for it is scaled to length 1.
+        return [
+            vector if 1e-15 < (length := math.hypot(*vector)) < 1e15 else [number / length for number in vector]
+            for vector in vectors
+        ]
 
 
 def check_choice(choice: object) -> None:

@@ -145,7 +145,9 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
         tokens = sum(int(embedding.statistics.token_count or 0) for embedding in embeddings if embedding.statistics)
         with self._usage_lock:
             self.usage += Usage(calls=1, input_tokens=tokens)
-        return [_normalize_vector(embedding.values or []) for embedding in embeddings]
+        vectors = [embedding.values or [] for embedding in embeddings]
+        lengths = [math.hypot(*vector) or 1.0 for vector in vectors]  # a vector of zeros stays as it is
+        return [[number / length for number in vector] for vector, length in zip(vectors, lengths, strict=True)]
 
     def _request_embeddings(
         self, contents: types.ContentListUnion, config: types.EmbedContentConfig, seconds: float
@@ -165,8 +167,3 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
                     raise
             time.sleep(pause)
         raise AssertionError("unreachable")
-
-
-def _normalize_vector(vector: list[float]) -> list[float]:
-    length = math.hypot(*vector)
-    return [number / length for number in vector] if length else vector

@@ -75,7 +75,7 @@ async def check_model(model: BaseLlm) -> None:
         errors.ConfigurationError: it has none.
     """
     try:
-        await asyncio.to_thread(_make_client, model)
+        await asyncio.to_thread(_prepare_client, model)
     except (ValueError, DefaultCredentialsError) as error:
         reason = f"the model {model.model!r} has no credentials. {concurrency.describe_failure(error)}"
         raise errors.ConfigurationError(reason=reason) from error
@@ -163,7 +163,7 @@ async def _request_reply(
     request.set_output_schema(schema)
     for failures, pause in enumerate(concurrency.generate_backoff_delays(FIRST_PAUSE)):
         try:
-            await asyncio.to_thread(_make_client, model)
+            await asyncio.to_thread(_prepare_client, model)
             throttle = concurrency.get_shared_throttle(limits.model_concurrency)
             async with throttle.hold_permit(), asyncio.timeout(limits.model_timeout):
                 responses = [response async for response in model.generate_content_async(request)]
@@ -183,7 +183,8 @@ async def _request_reply(
                 raise kind(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
     complete = [response for response in responses if not response.partial]
-    text = "".join(_join_text(response) for response in complete)
+    parts = [part for response in complete if response.content for part in response.content.parts or ()]
+    text = "".join(part.text for part in parts if part.text and not part.thought)
     codes = {str(getattr(code, "value", code)) for r in complete for code in (r.finish_reason, r.error_code)}
     is_truncated = "MAX_TOKENS" in codes
     if not text and not is_truncated:
@@ -192,8 +193,8 @@ async def _request_reply(
     return text, sum((_read_usage(response) for response in responses), Usage(calls=1)), is_truncated
 
 
-def _make_client(model: BaseLlm) -> None:
-    """Make Gemini's client in a thread: a client without a key logs errors if an event loop's thread frees it."""
+def _prepare_client(model: BaseLlm) -> None:
+    """Prepare Gemini's client in a thread: a client without a key logs errors if an event loop's thread frees it."""
     try:
         getattr(model, "api_client", None)
     except ValueError as error:
@@ -211,11 +212,6 @@ def _find_provider(model: BaseLlm) -> str:
 
 def _make_content(role: str, text: str) -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
-
-
-def _join_text(response: LlmResponse) -> str:
-    parts = (response.content.parts if response.content else None) or []
-    return "".join(part.text for part in parts if part.text and not part.thought)
 
 
 def _read_usage(response: LlmResponse) -> Usage:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -57,10 +56,7 @@ def decode_lines(prompt: str, frame: str) -> list[dict[str, Any]]:
 @cache
 def load_prompt(name: str) -> Prompt:
     """Load the prompt ``prompts/<name>.md``."""
-    return Prompt(name, (_find_prompt_folder() / f"{name}.md").read_text(encoding="utf-8"))
-
-
-def _find_prompt_folder() -> Traversable:
-    """A wheel contains the prompts in the package; an editable install reads the repository's folder."""
+    # A wheel contains the prompts in the package; an editable install reads the repository's folder.
     packaged = resources.files("adk_graph_memory") / "_prompts"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "prompts"
+    folder = packaged if packaged.is_dir() else Path(__file__).parents[3] / "prompts"
+    return Prompt(name, (folder / f"{name}.md").read_text(encoding="utf-8"))

@@ -244,7 +244,9 @@ class TokenEncoder:
         context = f"{passage.preceding_text[-MAX_CONTEXT_CHARACTERS:]} " if passage.preceding_text else ""
         spans = self._model.find_token_spans(context + text)
         first = next((i for i, (_, end) in enumerate(spans) if end > len(context)), len(spans))
-        part_tokens = max(1, self._count_free_tokens(prompt) - CONTEXT_TOKENS)
+        # One pass takes context and text together, besides the prompt.
+        free_tokens = self._model.max_text_tokens - len(self._model.find_token_spans(prompt))
+        part_tokens = max(1, free_tokens - CONTEXT_TOKENS)
         parts = []
         for token in range(first, len(spans), part_tokens)[:MAX_TEXT_PARTS]:
             start, own_start = spans[max(0, token - CONTEXT_TOKENS)][0], max(spans[token][0], len(context))
@@ -256,10 +258,6 @@ class TokenEncoder:
         """Encode parts in one forward pass."""
         texts = self._model.encode_tokens([part.text for part in parts])
         return [_EncodedPart(text.vectors, *_mask_tokens(part, text)) for part, text in zip(parts, texts, strict=True)]
-
-    def _count_free_tokens(self, prompt: str) -> int:
-        """Count the tokens that one pass takes besides the prompt: context and text together."""
-        return self._model.max_text_tokens - len(self._model.find_token_spans(prompt))
 
 
 def _select_word_vectors(parts: Sequence[_EncodedPart]) -> FloatArray:

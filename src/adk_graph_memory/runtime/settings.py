@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -287,8 +286,12 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        reasons = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {_get_reason(detail)}" for detail in error.errors())
-        raise errors.ConfigurationError(reason=reasons) from error
+        reasons = []
+        for detail in error.errors():
+            cause = detail.get("ctx", {}).get("error")
+            reason = getattr(cause, "reason", "") or detail["msg"].removeprefix("Value error, ")
+            reasons.append(f"{'.'.join(map(str, detail['loc']))}: {reason}")
+        raise errors.ConfigurationError(reason="; ".join(reasons)) from error
     except SettingsError as error:  # a list that is not JSON, which pydantic parses before it validates any field
         name = str(error).partition('field "')[2].partition('"')[0]
         reason = f'ADK_GRAPH_MEMORY_{name.upper()} is not a JSON list, like ["one", "two"]'
@@ -302,12 +305,6 @@ def _list_variables() -> frozenset[str]:
     return frozenset(
         str(field.validation_alias or f"{environment.PREFIX}{name}").upper() for name, field in fields.items()
     )
-
-
-def _get_reason(detail: Mapping[str, Any]) -> str:
-    """Why a value is invalid, without the beginning that every such message has."""
-    error = detail.get("ctx", {}).get("error")
-    return getattr(error, "reason", "") or str(detail["msg"]).removeprefix("Value error, ")
 
 
 def parse_address(uri: str | None) -> dict[str, Any]:

@@ -335,7 +335,7 @@ class SqlDatabase:
                 result = await connection.execute(text(statement), dict(parameters))
                 return [dict(row) for row in result.mappings()]
         except (SQLAlchemyError, OSError) as error:
-            raise self._make_error(error) from error
+            raise self._translate_error(error) from error
 
     async def fetch_columns(self) -> dict[str, set[str]]:
         """Fetch the names of all tables with those of their columns."""
@@ -351,9 +351,9 @@ class SqlDatabase:
                 columns: dict[str, set[str]] = await connection.run_sync(read_columns)
                 return columns
         except (SQLAlchemyError, OSError) as error:
-            raise self._make_error(error) from error
+            raise self._translate_error(error) from error
 
-    def _make_error(self, error: Exception) -> errors.ConfigurationError:
+    def _translate_error(self, error: Exception) -> errors.ConfigurationError:
         # SQLAlchemy's own message goes on with the statement and its parameters, which are users' ids.
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
         return errors.ConfigurationError(f"{self.name} cannot be read: {reason}", reason=reason)

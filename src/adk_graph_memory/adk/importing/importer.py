@@ -51,7 +51,7 @@ class MemoryWriter:
 
     async def _write_user(self, user: UserMemory, rows: Sequence[SourceMemory]) -> None:
         now, redactor = datetime.now(UTC), user.engine.redactor
-        statements = await redactor.redact_statements([self._make_statement(row, now) for row in rows])
+        statements = await redactor.redact_statements([self._convert_source_memory(row, now) for row in rows])
         ids = [make_statement_id(statement.id or "") for statement in statements]
         known = await transfer.fetch_told_memories(user.graph, ids)
         wanted = list[Statement]()
@@ -67,7 +67,7 @@ class MemoryWriter:
         if wanted:
             await user.add_statements(wanted)
 
-    def _make_statement(self, row: SourceMemory, now: datetime) -> Statement:
+    def _convert_source_memory(self, row: SourceMemory, now: datetime) -> Statement:
         return Statement(
             text=row.text,
             at=row.at or now,
@@ -117,8 +117,12 @@ class SessionWriter:
         try:
             uid, known_ids, is_new = await self._open_session(scope, id, session, state)
             count = await self._append_events(scope, id, uid, known_ids, pages)
-        except (errors.SessionClosed, errors.ConstraintViolated, errors.InvalidArgument) as error:
-            self.tally.skip(session.place, CONFLICT, _describe_conflict(error))
+        except errors.ConstraintViolated:
+            reason = "the graph has a session with this id that has expired; delete it first"
+            self.tally.skip(session.place, CONFLICT, reason)
+            return
+        except (errors.SessionClosed, errors.InvalidArgument) as error:
+            self.tally.skip(session.place, CONFLICT, error.reason or str(error))
             return
         if count >= len(known_ids):
             await transfer.finish_session(
@@ -179,15 +183,9 @@ class SessionWriter:
         record = await sessions.fetch_session(connection.user(scope), id=id, now=time.time())
         if record is None:
             return
-        turns = records.make_stored_turns(record, scope.app_name, connection.settings.timezone)
+        turns = records.decode_stored_turns(record, scope.app_name, connection.settings.timezone)
         waiting = await self.memory.user(scope.app_name, scope.user_id).enqueue(turns, session_id=id)
         self.tally.count("turns", "waiting", waiting)
-
-
-def _describe_conflict(error: errors.GraphMemoryError) -> str:
-    if isinstance(error, errors.ConstraintViolated):
-        return "the graph has a session with this id that has expired; delete it first"
-    return error.reason or str(error)
 
 
 OTHERS = "of another app or user"
@@ -228,7 +226,8 @@ class Importer:
             errors.DatabaseError: the graph could not be written; the same import goes on from there.
             errors.UnreadableTranscript, errors.ConfigurationError: the source could not be read to its end; likewise.
         """
-        writer = await self._make_session_writer()
+        memory = self._memory
+        writer = None if memory is None else SessionWriter(memory, self.tally, self._options.remembers)
         async for state in source.iterate_states():
             if self._is_wanted(state) and writer and isinstance(state, SourceState):
                 try:
@@ -244,11 +243,6 @@ class Importer:
             except (errors.InvalidArgument, errors.InvalidUnicode) as error:
                 self.tally.skip(session.place, "unreadable", error.reason)
         return self._finish()
-
-    async def _make_session_writer(self) -> SessionWriter | None:
-        if self._memory is None:
-            return None
-        return SessionWriter(self._memory, self.tally, self._options.remembers)
 
     async def _import_session(
         self, writer: SessionWriter | None, session: SourceSession, source: SessionSource

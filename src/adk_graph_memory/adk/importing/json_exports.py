@@ -38,11 +38,12 @@ def iterate_rows(path: Path, list_key: str, expected: str) -> Iterator[JsonRow]:
     try:
         # Not the default line ends: JSON strings may contain other line separators.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
-            first = next((line for line in file if line.strip()), "")
+            first = next((line for line in file if line.strip()), "").strip()
             if not first:
                 raise make_format_error(str(path), expected, "it is empty")
             file.seek(0)
-            if _is_whole_line(first):
+            # It is JSON Lines if the first line is JSON by itself, or was meant to be.
+            if not _parse_json("", first).problem or (first[:1] == "{" and first[-1:] == "}"):
                 for number, line in enumerate(file, 1):
                     if line.strip():
                         yield from _split_value(_parse_json(f"{path}, line {number}", line), list_key)
@@ -53,12 +54,6 @@ def iterate_rows(path: Path, list_key: str, expected: str) -> Iterator[JsonRow]:
     if document.problem:
         raise make_format_error(str(path), expected, document.problem)
     yield from _split_value(document, list_key)
-
-
-def _is_whole_line(line: str) -> bool:
-    """Whether the line is JSON by itself, or was meant to be."""
-    line = line.strip()
-    return not _parse_json("", line).problem or (line[:1] == "{" and line[-1:] == "}")
 
 
 def _parse_json(place: str, text: str) -> JsonRow:

@@ -133,7 +133,7 @@ def encode_event(body: str) -> dict[str, Any]:
     try:
         return session_codec.encode_event(session_codec.decode_event(body))
     except (ValidationError, InputValidationError) as error:
-        raise _make_refusal(error) from error
+        raise _translate_refusal(error) from error
 
 
 def encode_state(values: Mapping[str, Any]) -> JsonMapDelta:
@@ -143,9 +143,9 @@ def encode_state(values: Mapping[str, Any]) -> JsonMapDelta:
         errors.InvalidArgument: a value cannot be kept as JSON.
     """
     try:
-        return JsonMapDelta.from_values(session_codec.make_jsonable(dict(values)))
+        return JsonMapDelta.from_values(session_codec.convert_to_jsonable(dict(values)))
     except InputValidationError as error:
-        raise _make_refusal(error) from error
+        raise _translate_refusal(error) from error
 
 
 def read_content_text(content_json: str) -> str:
@@ -157,17 +157,17 @@ def read_content_text(content_json: str) -> str:
     try:
         return session_codec.get_content_text(types.Content.model_validate_json(content_json))
     except ValidationError as error:
-        raise _make_refusal(error) from error
+        raise _translate_refusal(error) from error
 
 
-def make_stored_turns(record: StoredSession, app_name: str, zone: tzinfo) -> Sequence[Turn]:
-    """Make the turns of a stored session, without what a rewind took back; ``zone`` is used if its state names none."""
+def decode_stored_turns(record: StoredSession, app_name: str, zone: tzinfo) -> Sequence[Turn]:
+    """Decode the turns of a stored session, without what a rewind took back; ``zone`` is for states that name none."""
     session = session_codec.decode_session(record, app_name)
     zone = read_state_zone(session.state) or zone
     return memory_codec.split_rewound(session.events, zone=zone, lenient=True)[0]
 
 
-def _make_refusal(error: ValidationError | InputValidationError) -> errors.InvalidArgument:
+def _translate_refusal(error: ValidationError | InputValidationError) -> errors.InvalidArgument:
     if not isinstance(error, ValidationError):
         return errors.InvalidArgument(reason=str(error))
     first = error.errors(include_input=False, include_url=False)[0]

@@ -15,6 +15,7 @@ from adk_graph_memory.adk import session_codec
 from adk_graph_memory.language.dates import TIMEZONE_KEY
 
 _KEY_SPELLINGS = {"id": "id", "appName": "app_name", "userId": "user_id"}
+"""Like ADK, the keys of ids may be in camelCase or in snake_case."""
 
 
 class TranscriptItem(NamedTuple):
@@ -94,31 +95,23 @@ def _parse_session(item: TranscriptItem, overrides: dict[str, str]) -> Session:
         raise errors.UnreadableTranscript(place=item.place, reason=item.problem)
     if not isinstance(value, dict):
         raise errors.UnreadableTranscript(place=item.place, reason="it is not a JSON object")
-    ids = {**_read_ids(value), **overrides}
+    ids: dict[str, Any] = {key: value.get(key, value.get(other)) for key, other in _KEY_SPELLINGS.items()}
+    ids |= overrides
     for key, option in {"id": "", "appName": " (or --app)", "userId": " (or --user)"}.items():
         if not isinstance(ids.get(key), str) or not ids[key].strip():
             raise errors.UnreadableTranscript(place=item.place, reason=f'it names no "{key}"{option}')
     events = [] if value.get("events") is None else value["events"]
     if not isinstance(events, list):
         raise errors.UnreadableTranscript(place=item.place, reason='its "events" are not a list')
+    state = value.get("state")
+    timezone = state.get(TIMEZONE_KEY) if isinstance(state, dict) else None
     return Session(
         id=ids["id"],
         app_name=ids["appName"],
         user_id=ids["userId"],
-        state=_filter_state(value),
+        state={} if timezone is None else {TIMEZONE_KEY: timezone},
         events=[_parse_event(event, f"{item.place}, event {number}") for number, event in enumerate(events, 1)],
     )
-
-
-def _read_ids(value: dict[str, Any]) -> dict[str, Any]:
-    """Read the session, app and user ids; like ADK, accept camelCase and snake_case keys."""
-    return {key: value.get(key, value.get(other)) for key, other in _KEY_SPELLINGS.items()}
-
-
-def _filter_state(value: dict[str, Any]) -> dict[str, Any]:
-    state = value.get("state")
-    timezone = state.get(TIMEZONE_KEY) if isinstance(state, dict) else None
-    return {} if timezone is None else {TIMEZONE_KEY: timezone}
 
 
 def _parse_event(value: Any, place: str) -> Event:

@@ -30,7 +30,6 @@ from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.facts import AsOf
-from adk_graph_memory.records.history import HistoryEntry
 from adk_graph_memory.records.results import IngestReport, Receipt, Recollection, StoredFact
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.records.turns import Turn
@@ -48,7 +47,12 @@ async def show_owner_methods(user: UserMemory, console: Console) -> None:
     console.print("\n[bold]What its owner can do[/]")
     fact = _choose_example(facts)
     history = await user.history(fact.id)
-    _print_section(console, f"why: {fact.text} ({fact.state})", map(_format_entry, history.entries[:MAX_ENTRIES]))
+    rows = []
+    for entry in history.entries[:MAX_ENTRIES]:
+        by = f"by {entry.by.split('@')[0]}" if entry.by else ""
+        quote = f"“{entry.quote}”" if entry.quote else ""
+        rows.append((entry.kind, " · ".join(filter(None, (quote, entry.reason, by)))))
+    _print_section(console, f"why: {fact.text} ({fact.state})", rows)
     await _look_back(user, fact, console)
     await _correct_fact(user, next(item for item in facts if item.holds), console)
     scope = user.scope
@@ -64,12 +68,6 @@ def _choose_example(facts: list[StoredFact]) -> StoredFact:
         return is_ended, current[fact.subject, fact.predicate] == 1, detect_language(fact.text, "en") == "en"
 
     return max(facts, key=rate)
-
-
-def _format_entry(entry: HistoryEntry) -> tuple[str, str]:
-    by = f"by {entry.by.split('@')[0]}" if entry.by else ""
-    quote = f"“{entry.quote}”" if entry.quote else ""
-    return entry.kind, " · ".join(filter(None, (quote, entry.reason, by)))
 
 
 async def _look_back(user: UserMemory, fact: StoredFact, console: Console) -> None:
@@ -167,9 +165,11 @@ async def play_conversation(
     stored_sessions, storage = await _store_sessions(conversation, user.scope, sessions, console)
     ingest, seconds = await _remember_sessions(stored_sessions, memory, console)
     counts = await writing.count_memories(user.graph)
-    console.print(_make_totals_table(storage, ingest, seconds, counts, memory.engine.extractor.version))
-    console.print(_make_changes_table(await writing.fetch_changed_facts(user.graph)))
-    quotes = await _fetch_quotes(user)
+    console.print(_render_totals(storage, ingest, seconds, counts, memory.engine.extractor.version))
+    console.print(_render_changes(await writing.fetch_changed_facts(user.graph)))
+    # All quotes of each fact; a search returns only one.
+    facts = await listings.fetch_facts(user.graph, now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS)
+    quotes = {fact.id: [source.quote for source in fact.sources] for fact in facts}
     ranks: list[int | None] = []
     console.print("\n[bold]What it remembers[/]  [dim]([green]●[/] rests on the words that hold the answer)[/]")
     for question in conversation.questions[:questions]:
@@ -195,12 +195,6 @@ async def play_conversation(
         in_three,
         in_ten,
     )
-
-
-async def _fetch_quotes(user: UserMemory) -> dict[str, list[str]]:
-    """Fetch all quotes of each fact; a search returns only one."""
-    facts = await listings.fetch_facts(user.graph, now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS)
-    return {fact.id: [source.quote for source in fact.sources] for fact in facts}
 
 
 async def _store_sessions(
@@ -232,9 +226,7 @@ async def _remember_sessions(
     return total, time.perf_counter() - start
 
 
-def _make_totals_table(
-    storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], version: str
-) -> Table:
+def _render_totals(storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], version: str) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
     for column in ("", "in all", "new in this run"):
         table.add_column(column, justify="right" if column == "in all" else "left")
@@ -256,7 +248,7 @@ _CHANGE_TITLES = {
 }
 
 
-def _make_changes_table(facts: Sequence[dict[str, Any]]) -> Padding:
+def _render_changes(facts: Sequence[dict[str, Any]]) -> Padding:
     """Show an example of each kind of change, with its quotes and its revision."""
     table = Table(title="How facts changed", title_justify="left", title_style="bold", show_header=False, box=None)
     table.add_column(no_wrap=True, style="dim")

@@ -114,13 +114,9 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     else:
         logger.error("%s could not be answered", request.url.path, exc_info=error)
         status_code, message = 503, UNAVAILABLE
-    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    if path.startswith("/api/"):
+    root_path = request.scope.get("root_path", "")
+    if request.url.path.removeprefix(root_path).startswith("/api/"):
         return JSONResponse({"error": type(error).__name__, "message": message}, status_code)
-    return HTMLResponse(await _render_error(request, message), status_code)
-
-
-async def _render_error(request: Request, message: str) -> str:
-    template = load_templates().get_template("refusal.html")
-    is_dialog = request.headers.get("HX-Request") == "true"
-    return template.render(message=message, is_dialog=is_dialog, base=request.scope.get("root_path", "").rstrip("/"))
+    is_dialog, base = request.headers.get("HX-Request") == "true", root_path.rstrip("/")
+    page = load_templates().get_template("refusal.html").render(message=message, is_dialog=is_dialog, base=base)
+    return HTMLResponse(page, status_code)

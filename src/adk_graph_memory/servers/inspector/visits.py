@@ -21,7 +21,6 @@ from adk_graph_memory.graph import inspection
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import PageRenderer
 from adk_graph_memory.memory.user_memory import UserMemory
-from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.servers.access import LOOPBACK_NAMES, Identify, find_memory
 
 WRITE_HEADER = "X-Inspector-Token"
@@ -60,15 +59,11 @@ class Reception:
         user = await find_memory(self.memory, self.identify, request)
         if user is None:
             raise HTTPException(403, "This request is nobody's whose memory could be shown.")
-        token = self.make_token(user.scope) if self.is_writable else None
+        token = hmac.new(self.secret, user.scope.key.encode(), sha256).hexdigest() if self.is_writable else None
         if request.method not in ("GET", "HEAD"):
             self._check_token(request.headers, token)
         base = request.scope.get("root_path", "").rstrip("/")
         return Visit(user, PageRenderer(user.scope, base, token), token)
-
-    def make_token(self, scope: Scope) -> str:
-        """Make the token with which this user's pages change memory."""
-        return hmac.new(self.secret, scope.key.encode(), sha256).hexdigest()
 
     def _check_token(self, headers: Mapping[str, str], token: str | None) -> None:
         if token is None:
@@ -121,13 +116,14 @@ class LocalAccess:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie_name, "")
         response: Response
         if headers.get("host", "") not in self._hosts:
             response = PlainTextResponse("This page is served on this machine alone.", 421)
-        elif self._has_cookie(headers):
+        elif hmac.compare_digest(cookie.encode(), self._cookie.encode()):
             await self._app(scope, receive, send)
             return
-        elif self._token and hmac.compare_digest(_get_token(scope), self._token.encode()):
+        elif self._token and hmac.compare_digest(scope["query_string"], f"token={self._token}".encode()):
             self._token = None
             response = RedirectResponse(scope["path"], 303)
             response.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="lax", path="/")
@@ -135,12 +131,3 @@ class LocalAccess:
             response = PlainTextResponse(REFUSAL, 403)
         response.headers.update({"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
         await response(scope, receive, send)
-
-    def _has_cookie(self, headers: Headers) -> bool:
-        given = cookie_parser(headers.get("cookie", "")).get(self._cookie_name, "")
-        return hmac.compare_digest(given.encode(), self._cookie.encode())
-
-
-def _get_token(scope: types.Scope) -> bytes:
-    query: bytes = scope["query_string"]
-    return query.removeprefix(b"token=") if query.startswith(b"token=") else b""

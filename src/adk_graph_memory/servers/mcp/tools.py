@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from importlib import metadata
@@ -31,13 +31,8 @@ from adk_graph_memory.servers.access import Identify, check_identify, find_memor
 _MAX_QUOTE_CHARACTERS = 200
 
 
-def list_memories(memories: Iterable[Recollection]) -> str:
-    """List memories, each with who said it and when, and the words that a fact rests on."""
-    lines = (_describe_memory(number, memory) for number, memory in enumerate(memories, 1))
-    return "\n".join(lines)
-
-
 def _describe_memory(number: int, memory: Recollection) -> str:
+    """Tell a memory with who said it and when, and the words that a fact rests on."""
     day = format_english_date(memory.at, "day") if memory.at else None
     said = ", ".join(filter(None, (memory.author, day)))
     quote = f"\n   “{_cut(memory.quote)}”" if memory.quote and memory.quote != memory.text else ""
@@ -204,7 +199,8 @@ class _Tools:
             memories = await user.recall(
                 question, limit=RECALL_LIMIT, token_budget=RECALL_TOKENS, first_wait=FIRST_WAIT
             )
-        return list_memories(memories) or "Memory knows nothing about this."
+        lines = [_describe_memory(number, memory) for number, memory in enumerate(memories, 1)]
+        return "\n".join(lines) or "Memory knows nothing about this."
 
     async def explain(self, fact_id: FactId, context: Context) -> str:
         """Explain why memory holds a fact: every word that speaks for it, and every change with its reason.
