@@ -49,9 +49,10 @@ class Proposition(Wording):
     """whether a subject has only one value at a time for this predicate"""
 
     def __post_init__(self) -> None:
-        for name in ("valid_from", "valid_to"):
-            if (date := getattr(self, name)) is not None and getattr(self, f"{name}_precision") is None:
-                object.__setattr__(self, f"{name}_precision", infer_precision(date))
+        if self.valid_from is not None and self.valid_from_precision is None:
+            object.__setattr__(self, "valid_from_precision", infer_precision(self.valid_from))
+        if self.valid_to is not None and self.valid_to_precision is None:
+            object.__setattr__(self, "valid_to_precision", infer_precision(self.valid_to))
 
     def redate(self, **dates: datetime | None) -> Proposition:
         """Return it with another ``valid_from`` or ``valid_to``, each as precise as it looks."""
