@@ -572,6 +572,12 @@ def test_a_turn_that_is_none_is_refused_before_it_is_stored(wrong):
         Turn(**{"id": "t1", "author": "user", "text": "I keep bees", "at": NOW, **wrong})
 
 
+async def test_an_option_that_a_search_does_not_have_is_refused_as_python_does(memory, app_name):
+    for value in (5, None):
+        with pytest.raises(TypeError, match=r"recall\(\) got an unexpected keyword argument 'limits'"):
+            await memory.recall("bees", **owner(app_name), limits=value)
+
+
 async def test_ids_and_names_that_are_no_text_are_refused(memory, app_name):
     known = owner(app_name)
     for ids in (None, 5, [None], {"a": 1}):

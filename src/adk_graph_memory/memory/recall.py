@@ -91,8 +91,11 @@ class _SearchOptions:
         """Complete a caller's options with the settings; None stands for an option that was left out.
 
         Raises:
+            TypeError: there is no such option.
             errors.InvalidArgument: an option is out of range, or ``now`` has no time zone.
         """
+        if unknown := sorted(options.keys() - RecallOptions.__annotations__.keys()):
+            raise TypeError(f"recall() got an unexpected keyword argument {unknown[0]!r}")
         defaults: dict[str, Any] = {
             "limit": settings.memory_max_results,
             "token_budget": settings.token_budget,
