@@ -744,6 +744,7 @@ async def test_a_look_at_memory_loads_no_adk(command, known):
     loaded = list_loaded_by_commands(lists)
     assert list_foreign_packages(loaded, brought_by=READS_NEED) == set()
     assert list_own_parts(loaded) == OF_LISTS
+    assert not {"pandas", "pyarrow"} & loaded  # which the driver loads where they are installed, as here
     loaded = list_loaded_by_commands([("history", fact["id"], *whose(known)), ("entity", "Rex", *whose(known))])
     assert list_foreign_packages(loaded, brought_by=READS_NEED) == set()
     assert list_own_parts(loaded) == OF_HISTORIES

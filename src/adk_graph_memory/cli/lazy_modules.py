@@ -1,17 +1,42 @@
 """The modules that commands work with. Each is imported at its first use, so help imports none of them."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 
 class LazyModule:
-    """Stands for a module until somebody asks for a name of it."""
+    """Stands for a module until somebody asks for a name of it.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    Args:
+        name: the module's.
+        loads_driver: whether it is what loads Neo4j's driver.
+    """
+
+    def __init__(self, name: str, *, loads_driver: bool = False) -> None:
+        self._name, self._context = name, hide_table_libraries if loads_driver else nullcontext
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name), name)
+        with self._context():
+            return getattr(import_module(self._name), name)
+
+
+@contextmanager
+def hide_table_libraries() -> Iterator[None]:
+    """Let imports find neither pandas nor pyarrow for the length of the block, unless they are loaded already.
+
+    Neo4j's driver imports them where they are installed, for results that no command asks for; that takes most of what
+    the driver takes.
+    """
+    hidden = [name for name in ("pandas", "pyarrow") if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None is an ImportError for who imports it
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 __all__ = [
@@ -85,7 +110,7 @@ else:
     pydantic_core = LazyModule("pydantic_core")
     base_session_service = LazyModule("google.adk.sessions.base_session_service")
     batches = LazyModule("adk_graph_memory.memory.jobs.batches")
-    connections = LazyModule("adk_graph_memory.graph.connection")
+    connections = LazyModule("adk_graph_memory.graph.connection", loads_driver=True)
     conversations = LazyModule("adk_graph_memory.cli.demo.conversation")
     embedders = LazyModule("adk_graph_memory.models.embedder")
     environment = LazyModule("adk_graph_memory.runtime.environment")
