@@ -37,7 +37,7 @@ def trace_fact(readings: Sequence[Reading], memory: DerivedMemory, fact_id: str)
     fact = memory.facts[fact_id]
     entries = [*_trace_words(readings, fact), *_trace_revisions(fact), *_trace_links(memory, fact_id)]
     entries += _trace_rulings(readings, fact)
-    return tuple(sorted(entries, key=_make_sort_key))
+    return tuple(sorted(entries, key=_compute_entry_sort_key))
 
 
 def _trace_words(readings: Sequence[Reading], fact: Fact) -> Iterator[HistoryEntry]:
@@ -114,7 +114,7 @@ def trace_entity(readings: Sequence[Reading], memory: DerivedMemory, key: str) -
     ]
     name = memory.entities[key].name
     entries += [entry for reading in readings if (entry := _trace_name_ruling(reading, memory, key, name))]
-    return tuple(sorted(entries, key=_make_sort_key))
+    return tuple(sorted(entries, key=_compute_entry_sort_key))
 
 
 def _trace_name_ruling(reading: Reading, memory: DerivedMemory, key: str, name: str) -> HistoryEntry | None:
@@ -154,6 +154,6 @@ def _list_sources(reading: Reading, entity: ExtractedEntity) -> list[Source]:
     return [source for fact in facts for source in fact.sources]
 
 
-def _make_sort_key(entry: HistoryEntry) -> tuple[datetime, bool, datetime, str]:
+def _compute_entry_sort_key(entry: HistoryEntry) -> tuple[datetime, bool, datetime, str]:
     """Order by when memory recorded it; of one time, the words come before what was made of them."""
     return entry.at or _BEGINNING, entry.kind not in ("said", "named"), entry.said_at or _BEGINNING, entry.text

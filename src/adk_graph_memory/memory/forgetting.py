@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import errors
-from adk_graph_memory.consolidation.fact_rules import make_statement_id
+from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
 from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.artifacts import ContentKey, delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
@@ -46,7 +46,7 @@ def _list_names(ids: str | Sequence[str]) -> list[str]:
     """
     ids = [ids] if isinstance(ids, str) else ids
     check_ids(ids)
-    return [name for id in ids for name in (id, make_statement_id(id))]
+    return [name for id in ids for name in (id, compute_statement_memory_id(id))]
 
 
 @telemetry.trace_operation("delete_memory")

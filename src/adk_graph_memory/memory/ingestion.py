@@ -215,7 +215,7 @@ class Ingestion:
 
     def _iterate_passages(self, window: Lease, result: Extraction) -> Iterator[Passage]:
         """Iterate over the passages that need a vector: the turns, and what was extracted from them."""
-        yield from window.make_passages(result.forget_turn_ids).values()
+        yield from window.list_passages(result.forget_turn_ids).values()
         yield from iterate_extracted_passages(result)
 
     async def _forget_on_request(self, window: Lease, result: Extraction) -> None:

@@ -406,7 +406,7 @@ def list_remaining_readings(
     readings = list(snapshot.readings)
     for gone in (reading for reading in snapshot.readings if reading.id in erasure.reading_ids):
         readings = [_forget_rereading(reading, gone) for reading in readings]
-    return restrict_readings(readings, _make_removal(snapshot, erasure, readings, lost_words))
+    return restrict_readings(readings, _plan_removal(snapshot, erasure, readings, lost_words))
 
 
 def _forget_rereading(reading: Reading, gone: Reading) -> Reading:
@@ -443,7 +443,7 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
     return {id: (turn["author"], "model" if turn["role"] == "model" else "user") for id, turn in turns.items()}
 
 
-def _make_removal(
+def _plan_removal(
     snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading], lost_words: frozenset[str]
 ) -> Removal:
     kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
