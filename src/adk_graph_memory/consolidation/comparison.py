@@ -14,6 +14,7 @@ from adk_graph_memory.consolidation.claims import (
     Exclusion,
     SupportedWording,
     add_support,
+    compute_timeline_point,
     group_known_facts,
 )
 from adk_graph_memory.consolidation.fact_rules import EndOperation
@@ -321,7 +322,7 @@ def _find_open_questions(
         if group.facts and group.wordings[0].predicate != STATES_PREDICATE:
             slots.setdefault((group.wordings[0].subject, group.wordings[0].predicate), []).append(id)
     new_groups = [(id, group) for id, group in groups.items() if not group.facts]
-    for id, group in sorted(new_groups, key=_compute_claim_sort_key):
+    for id, group in sorted(new_groups, key=lambda pair: (compute_timeline_point(pair[1].sources[0], None), pair[0])):
         subject, predicate = group.claim.proposition.subject, group.claim.proposition.predicate
         fact_ids = [fact_id for wording in group.wordings for fact_id in similar_ids.get(wording.text, ())]
         similar = [claim_ids[fact_id] for fact_id in fact_ids if fact_id in claim_ids]
@@ -336,11 +337,6 @@ def _find_open_questions(
 def _list_recent_ids(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> tuple[str, ...]:
     claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
     return tuple(dict.fromkeys(claim_ids[id] for id in candidates.recent_ids if id in claim_ids))
-
-
-def _compute_claim_sort_key(item: tuple[str, ClaimGroup]) -> tuple[Any, ...]:
-    first = item[1].sources[0]
-    return first.at, first.seq, first.turn_id, first.start, item[0]
 
 
 def _compute_fact_sort_key(fact: ExtractedFact) -> tuple[Any, ...]:

@@ -230,13 +230,9 @@ def _has_every_quote(quotes: Sequence[str], *groups: ClaimGroup) -> bool:
         texts = [*(source.quote for source in group.sources), *(wording.text for wording in group.wordings)]
         folded_texts = [fold_text(text).strip(_EDGE_PUNCTUATION) for text in texts]
         pairs = (sorted((quote, text), key=len) for quote in folded_quotes if quote for text in folded_texts)
-        if not any(_is_major_part(short, long) for short, long in pairs):
+        if not any(short in long and 2 * len(short) >= len(long) for short, long in pairs):
             return False
     return True
-
-
-def _is_major_part(short: str, long: str) -> bool:
-    return short in long and 2 * len(short) >= len(long)
 
 
 def parse_decisions(

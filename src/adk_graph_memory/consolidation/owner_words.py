@@ -96,11 +96,7 @@ def find_ruled_fact(facts: Iterable[Fact], claim: ClaimRef) -> Fact | None:
     touched = [fact for fact in facts if not keys.isdisjoint(source.key for source in fact.sources)]
     same = [fact for fact in touched if claim.wording_key == fact.proposition.wording_key]
     found = same or (touched if len(touched) == 1 else [])
-    return max(found, key=lambda fact: (_count_shared(fact, keys), fact.id), default=None)
-
-
-def _count_shared(fact: Fact, keys: set[tuple[str, str]]) -> int:
-    return sum(source.key in keys for source in fact.sources)
+    return max(found, key=lambda fact: (sum(source.key in keys for source in fact.sources), fact.id), default=None)
 
 
 def rule_fact(fact: Fact, ruling: OwnerRuling, at: datetime) -> Fact:

@@ -32,7 +32,6 @@ from adk_graph_memory.records.readings import (
     ClaimRef,
     OwnerRuling,
     Reading,
-    WithheldFact,
 )
 from adk_graph_memory.records.turns import Role
 
@@ -166,7 +165,11 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         heard_turn_ids=kept_ids,
         reread_at={id: time for id, time in reading.reread_at.items() if id in kept_ids},
         ruling=ruling,
-        held=tuple(_restrict_hold(fact, removal) for fact in reading.held if fact.ref in fact_refs),
+        held=tuple(
+            replace(fact, reason="") if _tells_lost_word(fact.reason, removal) else fact
+            for fact in reading.held
+            if fact.ref in fact_refs
+        ),
     )
 
 
@@ -190,10 +193,6 @@ def _restrict_speakers(extraction: Extraction, removal: Removal, kept_ids: Colle
     entities = (replace(entity, aliases=select_aliases(entity)) for entity in extraction.entities)
     kept_authors = tuple(author for author in extraction.authors if author in authors)
     return replace(extraction, authors=kept_authors, entities=tuple(entities))
-
-
-def _restrict_hold(fact: WithheldFact, removal: Removal) -> WithheldFact:
-    return replace(fact, reason="") if _tells_lost_word(fact.reason, removal) else fact
 
 
 def _restrict_ruling(ruling: OwnerRuling, removal: Removal) -> OwnerRuling | None:

@@ -9,7 +9,7 @@ from adk_graph_memory.consolidation.owner_words import refer_to_fact
 from adk_graph_memory.consolidation.restriction import rest_on
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction
 from adk_graph_memory.records.facts import Fact
-from adk_graph_memory.records.memory import DerivedEntity, StoredMemory
+from adk_graph_memory.records.memory import StoredMemory
 from adk_graph_memory.records.readings import (
     ClaimDecision,
     ClaimRef,
@@ -49,7 +49,10 @@ def salvage_reading(
     named = {key for _, key in mentions}.union(*((one.subject, one.object) for one in propositions))
     refs = {key: ref for ref, key in enumerate(sorted(entities.keys() & named))}
     extraction = Extraction(
-        entities=tuple(_make_extracted_entity(entities[key], ref) for key, ref in refs.items()),
+        entities=tuple(
+            ExtractedEntity(ref, entity.name, entity.type, entity.aliases, known_key=entity.key, about=entity.about)
+            for ref, entity in enumerate(entities[key] for key in refs)
+        ),
         facts=tuple(_salvage_fact(fact, ref, refs, lost.turn_ids) for ref, fact in enumerate(facts.values())),
         mentions=tuple((turn_id, refs[key]) for turn_id, key in mentions),
         authors=tuple(sorted({authors[id] for id in lost.turn_ids if id in authors})),
@@ -83,10 +86,6 @@ def _find_ruling(lost: LostReading, facts: Iterable[Fact]) -> OwnerRuling | None
         wording = fact.proposition if op == "rollback" else None
         return OwnerRuling(op, refer_to_fact(fact), wording, reason=fact.ruling.reason)
     return None
-
-
-def _make_extracted_entity(entity: DerivedEntity, ref: int) -> ExtractedEntity:
-    return ExtractedEntity(ref, entity.name, entity.type, entity.aliases, known_key=entity.key, about=entity.about)
 
 
 def _salvage_fact(fact: Fact, ref: int, refs: Mapping[str, int], turn_ids: Collection[str]) -> ExtractedFact:

@@ -164,7 +164,10 @@ async def lease_turns(
                 "claim_turns",
                 {"now": now, "lease_until": now + lease_seconds, **place},
                 last_seq=first["last_seq"],
-                windows=[_make_window_row(*pair) for pair in zip(windows, turn_rows, strict=True)],
+                windows=[
+                    {"ingest": window.ingest_id, "first": window.turns[0].make_memory_id(session_id), "turns": rows}
+                    for window, rows in zip(windows, turn_rows, strict=True)
+                ],
                 topics=list(topics),
                 model=model,
                 lease=lease,
@@ -305,11 +308,6 @@ def _split_windows(
         [{**encode_turn_row(turn, session_id), "seq": turn.seq, "ingest": window.ingest_id} for turn in window.turns]
         for window in windows
     ]
-
-
-def _make_window_row(window: Lease, turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    first = window.turns[0].make_memory_id(window.session_id)
-    return {"ingest": window.ingest_id, "first": first, "turns": turns}
 
 
 def _encode_request_rows(connection: Connection, turns: Sequence[Turn], session_id: str) -> list[dict[str, Any]]:

@@ -80,8 +80,13 @@ class Erasure:
 
         Turns that it read again count as they were read before.
         """
-        ids = {reading.id for reading in snapshot.readings if is_part_of(reading.id, ingest_id)}
-        readings = [reading for reading in snapshot.readings if reading.id in ids]
+        # a reading of an ingest has its id, or that of one of its windows
+        readings = [
+            reading
+            for reading in snapshot.readings
+            if reading.id == ingest_id or reading.id.startswith(f"{ingest_id}/")
+        ]
+        ids = {reading.id for reading in readings}
         former_ids = {
             id
             for reading in readings
@@ -127,11 +132,6 @@ def _find_idle_evidence(snapshot: MemorySnapshot, gone_ids: Collection[str]) -> 
         turn_ids = {source.turn_id for source in fact.sources if is_evidence(source.session_id)}
         (gone if f"fact:{fact.id}" in gone_ids else kept).update(turn_ids)
     return frozenset(gone - kept)
-
-
-def is_part_of(reading_id: str, ingest_id: str) -> bool:
-    """Whether a reading belongs to an ingest: it has its id, or that of one of its windows."""
-    return reading_id == ingest_id or reading_id.startswith(f"{ingest_id}/")
 
 
 FREE_REWRITES = 3
