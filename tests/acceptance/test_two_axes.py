@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from adk_graph_memory.consolidation.entity_resolution import make_entity_key
-from adk_graph_memory.consolidation.owner_words import make_claim_ref, make_correction_reading, make_ruling_reading
+from adk_graph_memory.consolidation.entity_resolution import digest_entity_name
+from adk_graph_memory.consolidation.owner_words import make_correction_reading, make_ruling_reading, refer_to_fact
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.consolidation.restriction import Removal, restrict_readings
 from adk_graph_memory.memory.past import list_past_facts
@@ -166,7 +166,7 @@ def make_reading(word: Word) -> Reading:
         f"reading-{word.id}",
         source.session_id,
         Extraction((subject, value), (fact,), authors=(("user", "user"),)),
-        entity_keys={0: make_entity_key("user"), 1: make_entity_key(word.value)},
+        entity_keys={0: digest_entity_name("user"), 1: digest_entity_name(word.value)},
         functional_predicates=(word.slot,),
         heard_turn_ids=(source.turn_id,),
         at=make_moment(word.recorded),
@@ -229,7 +229,7 @@ class TwoAxes(RuleBasedStateMachine):
         self.ruled_slots.add(slot)
         memory = replay_readings(self.readings.values())
         source = Source(f"event:{self.step:03}", text, 0, len(text), make_moment(self.step), session_id=OWNER_SESSION)
-        key = make_entity_key(value)
+        key = digest_entity_name(value)
         known = {**memory.entities}
         known.setdefault(key, replace(next(iter(known.values())), key=key, name=value, type="place", aliases=()))
         correction = replace(fact.proposition, text=text, object=key, at=source.at)
@@ -245,7 +245,7 @@ class TwoAxes(RuleBasedStateMachine):
         if op == "unpin" and not fact.ruling.is_pinned:
             return
         self.ruled_slots.add(fact.proposition.predicate)
-        reading = make_ruling_reading(OwnerRuling(op, make_claim_ref(fact)), make_moment(self.step))
+        reading = make_ruling_reading(OwnerRuling(op, refer_to_fact(fact)), make_moment(self.step))
         self.readings[reading.id] = reading
         assert op in ("pin", "unpin", "retract", "rollback")
         self.ruling_ids[reading.id] = Ruling(op, get_word_ids(fact), self.step)

@@ -19,7 +19,7 @@ from google.genai import types
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
-from adk_graph_memory.consolidation.fact_rules import make_statement_id
+from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
 from adk_graph_memory.consolidation.restriction import collect_label_words, collect_words, find_lost_words
 from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
 from adk_graph_memory.graph import erasing, snapshots
@@ -473,7 +473,7 @@ async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str)
     [[key]] = await run_cypher(memory, "MATCH (n:@Tombstone {scope: $scope}) RETURN n.key AS key", app_name)
     assert turns[0].make_memory_id("s") not in key
     assert key == erasing.make_turn_tombstone(memory.connection, turns[0].make_memory_id("s"))
-    assert key != make_statement_id(turns[0].id)
+    assert key != compute_statement_memory_id(turns[0].id)
 
 
 async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory, app_name: str) -> None:

@@ -16,7 +16,7 @@ from google.adk.models.base_llm import BaseLlm
 from adk_graph_memory import Limits, Turn
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
 from adk_graph_memory.consolidation.decisions import JudgeDecisions
-from adk_graph_memory.consolidation.entity_resolution import make_entity_key
+from adk_graph_memory.consolidation.entity_resolution import digest_entity_name
 from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.consolidation.readings import recall_decisions, record_reading
 from adk_graph_memory.consolidation.replay import replay_readings
@@ -73,7 +73,7 @@ class Rereader(Reader):
 
     def map_entity_keys(self, memory: DerivedMemory) -> dict[str, str]:
         """Map the key that an entity had among all words to the one that the same words gave it without the others."""
-        authors = {make_entity_key(name) for reading in self.readings for name, _ in reading.extraction.authors}
+        authors = {digest_entity_name(name) for reading in self.readings for name, _ in reading.extraction.authors}
         pairs = {
             key: memory.entity_keys[reading.id, ref]
             for reading in self.readings
@@ -160,7 +160,7 @@ def _list_candidates(memory: DerivedMemory, wanted: GraphLookup) -> Candidates:
     known = list_known_entities(memory)
     facts = tuple(memory.facts.values())
     near: dict[str, tuple[str, ...]] = {}
-    for said in wanted.make_propositions(known):
+    for said in wanted.resolve_propositions(known):
         same = [fact.id for fact in facts if said.object and _get_pair(fact) == (said.subject, said.object)]
         near[said.text] = (*near.get(said.text, ()), *sorted(same))
     links = tuple(link.link for link in memory.links.values())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation import fact_rules, judge
 from adk_graph_memory.consolidation.comparison import GraphLookup, compare_extraction
-from adk_graph_memory.consolidation.entity_resolution import make_entity_key
+from adk_graph_memory.consolidation.entity_resolution import digest_entity_name
 from adk_graph_memory.consolidation.fact_rules import plan_statement
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.language.text import digest
@@ -52,7 +52,7 @@ def test_a_new_fact_is_added_about_its_subject() -> None:
     proposition = added.proposition
     assert (plan.operation_counts, proposition.subject, proposition.text) == (
         {"ADD": 1},
-        make_entity_key("Ada"),
+        digest_entity_name("Ada"),
         "Ada keeps bees",
     )
 
@@ -202,23 +202,23 @@ def test_names_in_any_script_stay_apart(one: str, other: str) -> None:
 
 def test_a_known_entity_is_extended_not_created() -> None:
     [planned] = named(
-        replace(ADA, aliases=("Countess",)), known=(KnownEntity(make_entity_key("Ada"), "Ada", "person"),)
+        replace(ADA, aliases=("Countess",)), known=(KnownEntity(digest_entity_name("Ada"), "Ada", "person"),)
     ).entities
     assert (planned.is_new, planned.aliases, planned.name) == (False, ("Countess",), "Ada")
 
 
 def test_a_name_is_known_by_an_alias() -> None:
-    known = KnownEntity(make_entity_key("Franziska"), "Franziska", "person", ("Franzi",))
+    known = KnownEntity(digest_entity_name("Franziska"), "Franziska", "person", ("Franzi",))
     [planned] = named(ExtractedEntity(1, "FRANZI"), known=(known,)).entities
     assert (planned.key, planned.is_new) == (known.key, False)
 
 
 def test_an_alias_that_two_entities_bear_decides_nothing() -> None:
     known = tuple(
-        KnownEntity(make_entity_key(name), name, "person", ("Anton",)) for name in ("Anton Reiß", "Anton Vogt")
+        KnownEntity(digest_entity_name(name), name, "person", ("Anton",)) for name in ("Anton Reiß", "Anton Vogt")
     )
     [planned] = named(ExtractedEntity(1, "Anton"), known=known).entities
-    assert (planned.key, planned.is_new) == (make_entity_key("Anton"), True)
+    assert (planned.key, planned.is_new) == (digest_entity_name("Anton"), True)
 
 
 def test_whom_the_number_of_a_known_entity_means_is_open_where_the_name_does_not_say_it() -> None:
@@ -246,7 +246,7 @@ def test_a_number_that_means_somebody_else_is_counted() -> None:
 
 def test_a_known_key_that_is_not_known_is_ignored() -> None:
     [planned] = named(ExtractedEntity(1, "Inés", known_key="somebody else's")).entities
-    assert planned.key == make_entity_key("Inés")
+    assert planned.key == digest_entity_name("Inés")
 
 
 def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
@@ -256,14 +256,14 @@ def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
 
 def test_mentions_go_to_the_keys() -> None:
     plan = planned(Extraction((ADA,), (), (("t0", 1), ("t0", 1))))
-    assert plan.mentions == (("t0", make_entity_key("Ada")),)
+    assert plan.mentions == (("t0", digest_entity_name("Ada")),)
 
 
 def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
     extraction = Extraction((replace(ADA, aliases=("Countess",)),))
     assert set(GraphLookup(extraction).entity_keys) == {
-        make_entity_key("Ada"),
-        make_entity_key("Countess"),
+        digest_entity_name("Ada"),
+        digest_entity_name("Countess"),
     }
 
 
@@ -303,7 +303,7 @@ def test_a_digest_stands_for_the_strings_and_their_borders(one: list[str], other
 def many(kind: str, count: int) -> tuple[Extraction, Candidates]:
     """A reply of so many facts, of a kind in which each has to do with all others."""
     named = [ExtractedEntity(n, f"Person{n}", "person") for n in range(count)]
-    known = tuple(KnownEntity(make_entity_key(entity.name), entity.name, "person") for entity in named)
+    known = tuple(KnownEntity(digest_entity_name(entity.name), entity.name, "person") for entity in named)
     texts = [f"Ada keeps {n} bees" for n in range(count)]
     if kind == "said again":
         return Extraction((ADA,), tuple(fact("Ada keeps bees", f"t{n}") for n in range(count))), NOTHING_KNOWN
@@ -338,7 +338,7 @@ def test_what_is_decided_of_many_facts_grows_with_their_number(kind: str) -> Non
     def decide(count: int) -> WritePlan:
         draft = compare_extraction(*many(kind, count))
         ids, keys = judge._list_prompt_ids(draft)
-        judge._make_question_fields(draft, ids, keys)
+        judge._format_question_fields(draft, ids, keys)
         return reconcile_claims(draft)
 
     decide(5)  # what is computed once

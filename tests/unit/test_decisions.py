@@ -427,7 +427,7 @@ def test_what_was_said_before_a_plan_does_not_end_it() -> None:
 
 def shown(draft: Comparison) -> list[dict[str, Any]]:
     question_ids = [question.claim_id for question in draft.open_questions]
-    return [json.loads(line) for line in judge._make_question_fields(draft, question_ids, [])["new"].splitlines()]
+    return [json.loads(line) for line in judge._format_question_fields(draft, question_ids, [])["new"].splitlines()]
 
 
 def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_replace() -> None:
@@ -466,7 +466,7 @@ async def test_two_halves_have_the_decisions_and_the_calls_of_both() -> None:
 def test_a_name_in_doubt_is_shown_with_the_words_that_name_it() -> None:
     brother = ExtractedEntity(1, "my brother", "person", known_key="k", quotes=("my brother is here",))
     draft = compare_extraction(Extraction((brother,)), Candidates(entities=(KnownEntity("k", "Tom", "person"),)))
-    line = judge._make_question_fields(draft, [], ["k"])["names"]
+    line = judge._format_question_fields(draft, [], ["k"])["names"]
     assert json.loads(line.rpartition(", perhaps")[0])["quotes"] == ["my brother is here"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation import entity_groups
-from adk_graph_memory.consolidation.entity_resolution import answer_doubts, make_entity_key, resolve_entities
+from adk_graph_memory.consolidation.entity_resolution import answer_doubts, digest_entity_name, resolve_entities
 from adk_graph_memory.consolidation.names import NameMatch, match_names, parse_name
 from adk_graph_memory.extraction.extractor import join_extractions
 from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
@@ -25,7 +25,7 @@ def person(ref: int, name: str, about: str = "", *, window: int = 0, type: str =
 
 
 def held(name: str, *aliases: str, type: str = "person", about: str = "", key: str = "") -> KnownEntity:
-    return KnownEntity(key or make_entity_key(name), name, type, aliases, about)
+    return KnownEntity(key or digest_entity_name(name), name, type, aliases, about)
 
 
 def taken_for(name: str, *known: KnownEntity, type: str = "person", about: str = "") -> KnownEntity | str:
@@ -107,7 +107,7 @@ def test_an_extractors_alias_finds_the_known() -> None:
 
 @pytest.mark.parametrize("author", ["user", "assistant", "travel_agent", "ada@example.org"])
 def test_the_user_and_the_agent_have_the_keys_of_their_author_names(author: str) -> None:
-    assert resolve_entities([person(1, author)], []).keys_by_ref == {1: make_entity_key(author)}
+    assert resolve_entities([person(1, author)], []).keys_by_ref == {1: digest_entity_name(author)}
 
 
 def test_a_thing_of_no_kind_takes_the_kind_it_is_found_to_be() -> None:
@@ -117,7 +117,7 @@ def test_a_thing_of_no_kind_takes_the_kind_it_is_found_to_be() -> None:
 
 def test_a_context_learned_later_is_kept() -> None:
     [planned] = resolve_entities([person(1, "Jonas", "brother")], [held("Jonas")]).planned_entities
-    assert (planned.key, planned.about) == (make_entity_key("Jonas"), "brother")
+    assert (planned.key, planned.about) == (digest_entity_name("Jonas"), "brother")
 
 
 # --- two under one name -------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_a_shared_nickname_decides_nothing() -> None:
     known = held("Anton Reiß", "Toni")
     resolution = resolve_entities([ExtractedEntity(1, "Antonia Graf", "person", ("Toni",))], [known])
     assert (resolution.keys_by_ref, resolution.doubts) == (
-        {1: make_entity_key("Antonia Graf")},
+        {1: digest_entity_name("Antonia Graf")},
         (EntityDoubt(1, (known.key,)),),
     )
 
@@ -241,7 +241,7 @@ JONASES = [person(1, "Jonas"), person(2, "Jonas", "brother"), person(3, "JONAS",
 @given(st.permutations(JONASES))
 def test_namesakes_of_one_reply_have_keys_that_no_order_changes(entities: list[ExtractedEntity]) -> None:
     resolution = resolve_entities(entities, [])
-    assert resolution.keys_by_ref[1] == make_entity_key("Jonas")
+    assert resolution.keys_by_ref[1] == digest_entity_name("Jonas")
     assert (len(set(resolution.keys_by_ref.values())), resolution.doubts) == (3, ())
 
 
@@ -253,7 +253,7 @@ def test_namesakes_are_found_again(again: list[ExtractedEntity]) -> None:
 
 
 def test_the_first_namesake_by_context_has_the_key_of_the_name() -> None:
-    assert resolve_entities(JONASES[1:], []).keys_by_ref[2] == make_entity_key("Jonas")
+    assert resolve_entities(JONASES[1:], []).keys_by_ref[2] == digest_entity_name("Jonas")
 
 
 def test_a_person_and_a_place_of_one_reply_are_two() -> None:
@@ -264,7 +264,7 @@ def test_a_person_and_a_place_of_one_reply_are_two() -> None:
 def test_a_full_name_and_a_short_one_of_one_reply_were_told_apart() -> None:
     resolution = resolve_entities([person(1, "Inés"), person(2, "Inés Moreau")], [held("Inés")])
     assert (resolution.keys_by_ref, resolution.doubts) == (
-        {1: make_entity_key("Inés"), 2: make_entity_key("Inés Moreau")},
+        {1: digest_entity_name("Inés"), 2: digest_entity_name("Inés Moreau")},
         (),
     )
 
@@ -278,7 +278,7 @@ def test_the_same_name_in_two_windows_is_one() -> None:
     parts = [Extraction((person(1, "Jonas", "brother"),)), Extraction((person(1, "jonas"),))]
     resolution = resolve_entities(join_extractions(parts).entities, [held("Jonas", about="landlord")])
     assert len(set(resolution.keys_by_ref.values())) == 1
-    assert resolution.keys_by_ref[0] != make_entity_key("Jonas")
+    assert resolution.keys_by_ref[0] != digest_entity_name("Jonas")
 
 
 def test_contexts_that_differ_between_windows_are_a_doubt() -> None:
@@ -474,7 +474,7 @@ def test_a_number_beside_another_name_is_a_doubt_with_the_words(name: str, known
     resolution = resolve_entities([numbered(name, known)], [known, INES])
     assert resolution.doubts == (EntityDoubt(1, (known.key,), (f"{name} is here",)),)
     assert answer_doubts(resolution, {1: known.key}, [known, INES]).keys_by_ref[1] == known.key
-    assert answer_doubts(resolution, {1: None}, [known, INES]).keys_by_ref[1] == make_entity_key(name)
+    assert answer_doubts(resolution, {1: None}, [known, INES]).keys_by_ref[1] == digest_entity_name(name)
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_a_number_is_passed_over_where_the_kind_clashes_or_no_words_hold_the_nam
     entity: ExtractedEntity, known: list[KnownEntity]
 ) -> None:
     resolution = resolve_entities([entity], known)
-    assert (resolution.keys_by_ref[1], resolution.doubts) == (make_entity_key(entity.name), ())
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (digest_entity_name(entity.name), ())
 
 
 @pytest.mark.parametrize(("one", "other"), [(INES, TOM), (TOM, held("Tetris", type="object")), (INES, held("Inés"))])
@@ -507,14 +507,14 @@ def test_numbers_swapped_between_two_change_nobody(one: KnownEntity, other: Know
 def test_whoever_is_named_like_an_author_is_that_author(type: str) -> None:
     known = [held("Ada", "ada", about="colleague", key="a2"), held("ada"), TOM]
     resolution = resolve_entities([numbered("ada", TOM, type=type)], known, [("ada", "user")])
-    assert (resolution.keys_by_ref[1], resolution.doubts) == (make_entity_key("ada"), ())
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (digest_entity_name("ada"), ())
 
 
 def test_a_place_named_like_an_author_is_a_place() -> None:
     known = [held("Florence")]
     assert resolve_entities([ExtractedEntity(1, "Florence", "place")], known, [("Florence", "user")]).keys_by_ref[
         1
-    ] != make_entity_key("Florence")
+    ] != digest_entity_name("Florence")
 
 
 @settings(max_examples=50)

@@ -30,7 +30,7 @@ REVISION = PlannedRevision("f", "REFINE", "text", "signature", Standing("current
 MAPS: Mapping[str, Mapping[str, Any]] = {
     "append.event": EVENT | dict.fromkeys(("memory_id",)),
     "event.properties": MESSAGE,
-    "revision.properties": fact_rows.make_revision_row(REVISION, {}, "judge")["properties"],
+    "revision.properties": fact_rows.encode_revision_row(REVISION, {}, "judge")["properties"],
     "$given.version": dict.fromkeys(artifacts.StoredVersion._fields),
     "row.properties": {},
     "$given.properties": {},

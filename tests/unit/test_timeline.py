@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation.claims import Claim, Exclusion, Exclusions
-from adk_graph_memory.consolidation.timeline import Period, find_period_at, make_periods
+from adk_graph_memory.consolidation.timeline import Period, compute_periods, find_period_at
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import Proposition
 
@@ -64,7 +64,7 @@ def draw_history(draw: st.DrawFn) -> History:
 
 
 def timed(known: History) -> dict[str, tuple[Claim, list[Period]]]:
-    periods_by_claim = make_periods(*known)
+    periods_by_claim = compute_periods(*known)
     return {strand.id: (strand, periods_by_claim[strand.id]) for strand in known[0]}
 
 
@@ -101,8 +101,8 @@ def test_an_end_has_a_precision_and_nothing_else_does(history: dict[str, tuple[C
 def test_it_makes_no_difference_in_which_order_it_was_learned(known: History, chance: random.Random) -> None:
     said, exclusions, rests = known
     turned = [replace(strand, sources=strand.sources[::-1]) for strand in chance.sample(said, len(said))]
-    again = make_periods(turned, dict(chance.sample(sorted(exclusions.items()), len(exclusions))), rests)
-    assert again == make_periods(said, exclusions, rests)
+    again = compute_periods(turned, dict(chance.sample(sorted(exclusions.items()), len(exclusions))), rests)
+    assert again == compute_periods(said, exclusions, rests)
 
 
 @given(histories)
@@ -139,11 +139,11 @@ def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
     proposition = Proposition(
         text="Ada stays at Tom's", predicate="stays_with", subject="ada", object="tom", at=day(1), valid_to=day(5)
     )
-    [run] = make_periods([Claim("a", proposition, (source(1), source(8)))], {})["a"]
+    [run] = compute_periods([Claim("a", proposition, (source(1), source(8)))], {})["a"]
     assert (run.standing.valid_to, run.standing.valid_to_precision) == (day(8), "time")
-    [run] = make_periods([Claim("a", proposition, (source(1), source(4)))], {})["a"]
+    [run] = compute_periods([Claim("a", proposition, (source(1), source(4)))], {})["a"]
     assert run.standing.valid_to == day(5)
-    [run] = make_periods([Claim("a", proposition, (source(8), source(9)))], {})["a"]
+    [run] = compute_periods([Claim("a", proposition, (source(8), source(9)))], {})["a"]
     assert run.standing.valid_to == day(5)
 
 
@@ -162,7 +162,7 @@ def home(*after: Claim, plan: Mapping[str, Any] = MOVE, **ends: str) -> tuple[st
     known = [make_strand("porto", 1), make_strand("plan", 10, **plan), *after]
     exclusions = {("plan", "porto"): Exclusion("SUPERSEDE")}
     exclusions |= {(by, ended): Exclusion("SUPERSEDE") for by, ended in ends.items()}
-    [run] = make_periods(known, exclusions)["porto"]
+    [run] = compute_periods(known, exclusions)["porto"]
     until = run.standing.valid_to
     return run.standing.state, (until - START).days if until else None, run.standing.valid_to_precision
 
@@ -246,7 +246,7 @@ def test_a_plan_that_is_taken_up_again_ends_what_it_was_to_end() -> None:
     porto, off = make_strand("porto", 1), make_strand("off", 30, object="rome", modality="negated")
     plan = replace(make_strand("plan", 10, **MOVE), sources=(source(10), source(40)))
     ends = {("plan", "porto"): Exclusion("SUPERSEDE"), ("off", "plan"): Exclusion("SUPERSEDE")}
-    [run] = make_periods([porto, plan, off], ends)["porto"]
+    [run] = compute_periods([porto, plan, off], ends)["porto"]
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(60))
     assert [cause.source.at for cause in (*run.end_causes, *run.void_causes)] == [day(40), day(10)]
 
@@ -268,9 +268,9 @@ def test_a_plan_that_is_taken_up_again_ends_what_it_was_to_end() -> None:
 def test_what_was_superseded_ended_with_what_it_rested_on(base: dict[str, Any], until: int) -> None:
     office, job, next_job = make_strand("office", 30), make_strand("job", 1, **base), make_strand("next", 60)
     known = [office, job, next_job]
-    [run] = make_periods(known, {("next", "office"): Exclusion("SUPERSEDE")}, {("office", "job")})["office"]
+    [run] = compute_periods(known, {("next", "office"): Exclusion("SUPERSEDE")}, {("office", "job")})["office"]
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(until))
-    [alone] = make_periods(known, {}, {("office", "job")})["office"]
+    [alone] = compute_periods(known, {}, {("office", "job")})["office"]
     assert alone.standing.state == "current"
 
 
@@ -303,7 +303,7 @@ def test_a_person_s_words_end_what_the_same_person_or_no_person_stated_and_an_ag
     ended: tuple[str, str], ending: tuple[str, str], state: str
 ) -> None:
     claims = [state_residence("porto", 0, *ended), state_residence("faro", 5, *ending)]
-    [period] = make_periods(claims, {("faro", "porto"): Exclusion("SUPERSEDE", is_by_rule=True)})["porto"]
+    [period] = compute_periods(claims, {("faro", "porto"): Exclusion("SUPERSEDE", is_by_rule=True)})["porto"]
     assert period.standing.state == state
     assert len(period.void_causes) == (state == "current")
 
@@ -316,5 +316,5 @@ def test_another_s_plan_ends_nothing_either_once_it_is_carried_out() -> None:
         ("plan", "porto"): Exclusion("SUPERSEDE"),
         ("faro", "plan"): Exclusion("SUPERSEDE", is_by_rule=True),
     }
-    [period] = make_periods(claims, exclusions)["porto"]
+    [period] = compute_periods(claims, exclusions)["porto"]
     assert period.standing.state == "current"

@@ -257,7 +257,7 @@ async def forget(
         if session_id:
             count = await erasing.count_session_memories(user.graph, session_id)
         else:
-            known_ids = [*(ids or ()), *map(fact_rules.make_statement_id, ids or ())]
+            known_ids = [*(ids or ()), *map(fact_rules.compute_statement_memory_id, ids or ())]
             count = await erasing.count_known_memories(user.graph, known_ids)
         if not count:
             await _check_target(owner, session_id, ids)

@@ -99,7 +99,7 @@ class Claim:
         return self._sort_sources(None if self.is_intent else self.proposition.valid_from)
 
     def _sort_sources(self, start: datetime | None) -> list[tuple[TimelinePoint, Source]]:
-        points = [(make_timeline_point(source, start), source) for source in self.sources]
+        points = [(compute_timeline_point(source, start), source) for source in self.sources]
         return sorted(points, key=lambda pair: (pair[0], pair[1].quote_key))
 
     def list_ending_points(self, other: Claim) -> list[tuple[TimelinePoint, Source]]:
@@ -114,7 +114,7 @@ class Claim:
         ) == (theirs.modality == "negated")
 
 
-def make_timeline_point(source: Source, start: datetime | None) -> TimelinePoint:
+def compute_timeline_point(source: Source, start: datetime | None) -> TimelinePoint:
     """Return when a source counts: the later of when it was said and ``start``; ties follow the order of speech."""
     at = max(source.at, start) if start else source.at
     return at, source.at, source.seq, source.turn_id, source.start
@@ -141,7 +141,7 @@ class Effect(NamedTuple):
     """whether the cause is a plan that was called off before its day, or the claim withstands it"""
 
 
-def make_retraction_point(at: datetime) -> TimelinePoint:
+def compute_retraction_point(at: datetime) -> TimelinePoint:
     """Return when the owner's retraction counts: after all that was said until then."""
     return at, at, sys.maxsize, "", 0.0
 
@@ -178,10 +178,10 @@ class ClaimGroup:
     @property
     def claim(self) -> Claim:
         """The group as one claim, in the wording that stands for it."""
-        return self.make_claim()
+        return self.build_claim()
 
-    def make_claim(self, refinements: Collection[tuple[str, str]] = ()) -> Claim:
-        """Make one claim of the group, given pairs of an exact text and the vaguer text that it replaces.
+    def build_claim(self, refinements: Collection[tuple[str, str]] = ()) -> Claim:
+        """Build one claim of the group, given pairs of an exact text and the vaguer text that it replaces.
 
         An agent's wording never stands for what a person said: it would pass for the person's own.
         """

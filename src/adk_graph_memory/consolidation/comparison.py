@@ -14,6 +14,7 @@ from adk_graph_memory.consolidation.claims import (
     Exclusion,
     SupportedWording,
     add_support,
+    compute_timeline_point,
     group_known_facts,
 )
 from adk_graph_memory.consolidation.fact_rules import EndOperation
@@ -46,7 +47,7 @@ class GraphLookup:
     @property
     def entity_keys(self) -> list[str]:
         """Every key under which the graph may know an author or an entity of the extraction."""
-        author_keys = {entity_resolution.make_entity_key(name) for name, _ in self._extraction.authors}
+        author_keys = {entity_resolution.digest_entity_name(name) for name, _ in self._extraction.authors}
         return sorted(
             author_keys.union(*(entity_resolution.list_entity_keys(entity) for entity in self._extraction.entities))
         )
@@ -67,15 +68,15 @@ class GraphLookup:
         extraction = self._extraction
         return entity_resolution.resolve_entities(extraction.entities, known_entities, extraction.authors)
 
-    def make_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
-        """Make the propositions of the facts, as far as these known entities tell whom they are about."""
+    def resolve_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
+        """Resolve the propositions of the facts, as far as these known entities tell whom they are about."""
         return self.list_propositions(self.resolve_entities(known_entities))
 
     def list_propositions(self, resolution: EntityResolution) -> list[Proposition]:
         """List the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
         possible_keys = _list_possible_keys(resolution)
         propositions = [
-            fact_rules.make_proposition(fact, resolution.keys_by_ref, self._functional_predicates)
+            fact_rules.resolve_proposition(fact, resolution.keys_by_ref, self._functional_predicates)
             for fact in self._extraction.facts
         ]
         for proposition in tuple(propositions):
@@ -150,8 +151,8 @@ def compare_extraction(
     keys = resolution.keys_by_ref
     drop_counts = Counter(extraction.drop_counts) + Counter({"known_id of somebody else": refused})
     facts = [
-        (fact, fact_rules.make_proposition(fact, keys, functional_predicates))
-        for fact in sorted(extraction.facts, key=_make_fact_sort_key)
+        (fact, fact_rules.resolve_proposition(fact, keys, functional_predicates))
+        for fact in sorted(extraction.facts, key=_compute_fact_sort_key)
     ]
     groups = group_known_facts(candidates)
     claim_ids = _add_extracted_facts(groups, facts)
@@ -163,7 +164,7 @@ def compare_extraction(
         claim_groups=groups,
         exclusions=exclusions,
         dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
-        open_questions=tuple(_make_questions(groups, exclusions, candidates.similar_ids, possible_keys)),
+        open_questions=tuple(_find_open_questions(groups, exclusions, candidates.similar_ids, possible_keys)),
         recent_ids=_list_recent_ids(groups, candidates),
         resolution=resolution,
         candidates=candidates,
@@ -305,7 +306,7 @@ def _find_rule_exclusions(claims: Collection[Claim]) -> dict[tuple[str, str], Ex
     return exclusions
 
 
-def _make_questions(
+def _find_open_questions(
     groups: Mapping[str, ClaimGroup],
     exclusions: Mapping[tuple[str, str], Exclusion],
     similar_ids: Mapping[str, tuple[str, ...]],
@@ -321,7 +322,7 @@ def _make_questions(
         if group.facts and group.wordings[0].predicate != STATES_PREDICATE:
             slots.setdefault((group.wordings[0].subject, group.wordings[0].predicate), []).append(id)
     new_groups = [(id, group) for id, group in groups.items() if not group.facts]
-    for id, group in sorted(new_groups, key=_make_claim_sort_key):
+    for id, group in sorted(new_groups, key=lambda pair: (compute_timeline_point(pair[1].sources[0], None), pair[0])):
         subject, predicate = group.claim.proposition.subject, group.claim.proposition.predicate
         fact_ids = [fact_id for wording in group.wordings for fact_id in similar_ids.get(wording.text, ())]
         similar = [claim_ids[fact_id] for fact_id in fact_ids if fact_id in claim_ids]
@@ -338,12 +339,7 @@ def _list_recent_ids(groups: Mapping[str, ClaimGroup], candidates: Candidates) -
     return tuple(dict.fromkeys(claim_ids[id] for id in candidates.recent_ids if id in claim_ids))
 
 
-def _make_claim_sort_key(item: tuple[str, ClaimGroup]) -> tuple[Any, ...]:
-    first = item[1].sources[0]
-    return first.at, first.seq, first.turn_id, first.start, item[0]
-
-
-def _make_fact_sort_key(fact: ExtractedFact) -> tuple[Any, ...]:
+def _compute_fact_sort_key(fact: ExtractedFact) -> tuple[Any, ...]:
     """Order facts by when they were said, however the reply was ordered."""
     places = [(source.turn_id, source.start, source.end) for source in fact.sources]
     return fact.at, places, fact.text, fact.speaker, fact.topic

@@ -11,7 +11,7 @@ from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.claims import Claim, ClaimGroup, Exclusion
 from adk_graph_memory.consolidation.comparison import Comparison, add_exclusion
 from adk_graph_memory.consolidation.fact_rules import EndOperation
-from adk_graph_memory.consolidation.timeline import Period, make_periods
+from adk_graph_memory.consolidation.timeline import Period, compute_periods
 from adk_graph_memory.records.facts import FactOperation, KnownEntity, PlannedEntity, Proposition
 
 
@@ -109,10 +109,10 @@ class ReconciledClaims:
         claim_ids = {fact.id: id for id, group in self.claim_groups.items() for fact in group.facts}
         dependencies = self.dependencies | _remap_pairs(comparison.candidates.dependencies, claim_ids)
         self.claims: dict[str, Claim] = {
-            id: group.make_claim(self.refinements[id]) for id, group in self.claim_groups.items()
+            id: group.build_claim(self.refinements[id]) for id, group in self.claim_groups.items()
         }
         """each group as one claim, in the wording that stands for it"""
-        self.periods: dict[str, list[Period]] = make_periods(self.claims.values(), exclusions_by_pair, dependencies)
+        self.periods: dict[str, list[Period]] = compute_periods(self.claims.values(), exclusions_by_pair, dependencies)
 
     def get_end_reason(self, ended_id: str, by: str) -> str:
         """Return the model's reason for letting claim ``by`` end claim ``ended_id``; empty if a rule ended it."""

@@ -14,8 +14,8 @@ from typing import NamedTuple, Self
 from adk_graph_memory.consolidation.names import (
     NameMatch,
     ParsedName,
+    compute_blocking_keys,
     has_name_conflict,
-    make_blocking_keys,
     match_names,
     parse_name,
 )
@@ -147,7 +147,7 @@ class EntityGroup:
         """Keys for blocking: groups that share none cannot match."""
         if self._blocking_keys is None:
             self._blocking_keys = frozenset().union(
-                *(make_blocking_keys(name, self.kind) for name in (self.name, *self.aliases))
+                *(compute_blocking_keys(name, self.kind) for name in (self.name, *self.aliases))
             )
         return self._blocking_keys
 
@@ -181,7 +181,7 @@ def group_entities(entities: Iterable[ExtractedEntity]) -> list[EntityGroup]:
     """Group the entities of one window: the same name in the same context is one entity, listed twice by mistake."""
     members_by_key: dict[tuple[str, ...], list[ExtractedEntity]] = {}
     kinds_by_key: dict[tuple[str, ...], dict[str, None]] = {}
-    for entity in sorted(entities, key=_make_entity_sort_key):
+    for entity in sorted(entities, key=_compute_entity_sort_key):
         key = fold_text(entity.name), fold_text(entity.about), entity.known_key or ""
         kind = classify_type(entity.type)
         kinds = kinds_by_key.setdefault(key, {})
@@ -192,7 +192,7 @@ def group_entities(entities: Iterable[ExtractedEntity]) -> list[EntityGroup]:
     return [EntityGroup.from_extracted(members) for members in members_by_key.values()]
 
 
-def _make_entity_sort_key(entity: ExtractedEntity) -> tuple[object, ...]:
+def _compute_entity_sort_key(entity: ExtractedEntity) -> tuple[object, ...]:
     """Order entities independently of their arrival; those without a kind come last."""
     return (
         not classify_type(entity.type),

@@ -57,19 +57,19 @@ def _part_names(entity: ExtractedEntity, known: KnownEntity) -> ExtractedEntity:
 _GroupDoubt = tuple[EntityGroup, tuple[EntityGroup, ...]]
 
 
-def make_entity_key(name: str) -> str:
+def digest_entity_name(name: str) -> str:
     """Return the key of an entity of this name; names that differ only in case, width or spacing share a key."""
     return digest("entity", fold_text(name))
 
 
-OWNER_KEY = make_entity_key(OWNER_NAME)
+OWNER_KEY = digest_entity_name(OWNER_NAME)
 """The key of the entity that the owner of a memory is."""
 
 
 def list_entity_keys(entity: ExtractedEntity) -> list[str]:
     """List every key under which the graph may know the entity."""
     known_keys = [entity.known_key] if entity.known_key else []
-    return [*known_keys, *(make_entity_key(name) for name in (entity.name, *entity.aliases))]
+    return [*known_keys, *(digest_entity_name(name) for name in (entity.name, *entity.aliases))]
 
 
 def add_authors(
@@ -80,11 +80,11 @@ def add_authors(
     names = {fold_text(name) for entity in entities for name in (entity.name, *entity.aliases)}
     keys = {entity.key for entity in entities}
     new = {
-        make_entity_key(name): PlannedEntity(
-            make_entity_key(name), name, "agent" if role == "model" else "person", (), is_new=True
+        digest_entity_name(name): PlannedEntity(
+            digest_entity_name(name), name, "agent" if role == "model" else "person", (), is_new=True
         )
         for name, role in authors
-        if fold_text(name) not in names and make_entity_key(name) not in keys
+        if fold_text(name) not in names and digest_entity_name(name) not in keys
     }
     planned = sorted((*resolution.planned_entities, *new.values()), key=lambda entity: entity.key)
     return replace(resolution, planned_entities=tuple(planned))
@@ -290,14 +290,14 @@ def _assign_keys(groups: Sequence[EntityGroup]) -> None:
     used_keys = {group.key for group in groups if group.is_known}
     for target in [group for group in groups if group.merged_keys]:
         for group in [group for group in groups if not group.is_known and not group.key]:
-            if make_entity_key(group.name) in target.merged_keys and group.windows & target.windows:
-                group.key, group.split_from = make_entity_key(group.name), target.key
+            if digest_entity_name(group.name) in target.merged_keys and group.windows & target.windows:
+                group.key, group.split_from = digest_entity_name(group.name), target.key
         used_keys |= set(target.merged_keys)
     new = [group for group in groups if not group.is_known]
     for group in sorted(new, key=lambda group: (fold_text(group.about), group.kind, group.name, sorted(group.aliases))):
         if group.key:
             continue
-        group.key = make_entity_key(group.name)
+        group.key = digest_entity_name(group.name)
         parts, n = ("entity", fold_text(group.name), fold_text(group.about), group.kind), 1
         while group.key in used_keys:
             group.key, n = digest(*parts, *([str(n)] if n > 1 else [])), n + 1

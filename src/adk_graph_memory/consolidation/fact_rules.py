@@ -39,10 +39,10 @@ _OPPOSITES = tuple(
 _DENIALS = frozenset(("no", "not", "never", "without"))
 
 
-def make_proposition(
+def resolve_proposition(
     fact: ExtractedFact, keys: Mapping[int, str], functional_predicates: Collection[str]
 ) -> Proposition:
-    """Make a fact's proposition; ``keys`` are entity keys by reference, ``functional_predicates`` have one value."""
+    """Resolve a fact to a proposition; ``keys`` are entity keys by reference; functional predicates have one value."""
     return Proposition(
         subject=keys[fact.subject],
         object=keys[fact.object] if fact.object is not None else None,
@@ -264,7 +264,7 @@ def plan_statement(statement: Statement) -> PlannedFact:
     )
 
 
-def make_statement_id(id: str) -> str:
+def compute_statement_memory_id(id: str) -> str:
     """Return the memory id of a statement that was given its own id."""
     return f"fact:{_hash_statement_id(id)}"
 

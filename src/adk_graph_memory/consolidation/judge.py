@@ -83,7 +83,7 @@ class Judge:
             errors.ModelError: the model failed; nothing was decided.
         """
         claim_ids, entity_keys = _list_prompt_ids(comparison)
-        fields = await asyncio.to_thread(_make_question_fields, comparison, claim_ids, entity_keys)
+        fields = await asyncio.to_thread(_format_question_fields, comparison, claim_ids, entity_keys)
         prompt, is_divisible = self._prompt.fill_template(**fields), len(comparison.open_questions) > 1
         max_tokens = PROMPT_WINDOWS * self._limits.window_tokens
         if is_divisible and await asyncio.to_thread(count_tokens, prompt) > max_tokens:
@@ -122,7 +122,7 @@ def _list_prompt_ids(comparison: Comparison) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys((*new_ids, *known_ids))), list(keys)
 
 
-def _make_question_fields(
+def _format_question_fields(
     comparison: Comparison, claim_ids: Sequence[str], entity_keys: Sequence[str]
 ) -> dict[str, str]:
     numbers = {id: number for number, id in enumerate(claim_ids)}
@@ -230,13 +230,9 @@ def _has_every_quote(quotes: Sequence[str], *groups: ClaimGroup) -> bool:
         texts = [*(source.quote for source in group.sources), *(wording.text for wording in group.wordings)]
         folded_texts = [fold_text(text).strip(_EDGE_PUNCTUATION) for text in texts]
         pairs = (sorted((quote, text), key=len) for quote in folded_quotes if quote for text in folded_texts)
-        if not any(_is_major_part(short, long) for short, long in pairs):
+        if not any(short in long and 2 * len(short) >= len(long) for short, long in pairs):
             return False
     return True
-
-
-def _is_major_part(short: str, long: str) -> bool:
-    return short in long and 2 * len(short) >= len(long)
 
 
 def parse_decisions(

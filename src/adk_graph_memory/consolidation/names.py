@@ -48,7 +48,7 @@ class ParsedName:
         return "".join(map(spelling.strip_accents, self.words))
 
 
-def _make_word_set(words: str) -> frozenset[str]:
+def _normalize_word_set(words: str) -> frozenset[str]:
     """Normalize words for comparison, without spaces: ``S.p.A.`` and ``SpA`` are equal."""
     return frozenset(
         "".join(map(spelling.strip_accents, spelling.normalize_words(fold_text(word)))) for word in words.split()
@@ -56,7 +56,7 @@ def _make_word_set(words: str) -> frozenset[str]:
 
 
 def _map_words_to_sex(words: Mapping[Sex, str]) -> dict[str, Sex]:
-    return {word: sex for sex, text in words.items() for word in _make_word_set(text)}
+    return {word: sex for sex, text in words.items() for word in _normalize_word_set(text)}
 
 
 # Words that accompany a name, spelled as people write them. Words that are also common names or initials are left out:
@@ -79,20 +79,22 @@ _ROMANISED_HONORIFICS = ("-san", "-sama", "-sensei", "-kun", "-chan", "-ssi", "-
 """With a hyphen only; as separate words some are names (Jackie Chan, Aung San)."""
 _HONORIFIC_PREFIXES = _map_words_to_sex({"m": "นาย", "f": "นางสาว นาง", "": "คุณ ดร"})
 """Words attached before a given name."""
-_GENERATIONS = _make_word_set("jr junior sr senior ii iii iv filho neto fils père младший старший")
+_GENERATIONS = _normalize_word_set("jr junior sr senior ii iii iv filho neto fils père младший старший")
 """Words that tell father and son apart; they are part of the name."""
-_PARTICLES = _make_word_set(
+_PARTICLES = _normalize_word_set(
     "van von der den ter ten op zu af av de del della degli di da do dos das du la le los las el al bin ibn bint y e i"
 )
 """Lower-case words in people's names; any other lower-case word is a description: Jonas' wife."""
-_LEGAL_SUFFIXES = _make_word_set(
+_LEGAL_SUFFIXES = _normalize_word_set(
     "inc incorporated corp corporation co company ltd limited llc llp lp plc pty gmbh mbh ag kg ohg gbr kgaa se ug "
     "gmbh&co.kg e.v. s.a. s.a.r.l. sas s.a.s. s.l. s.p.a. s.r.l. snc n.v. b.v. ab oy oyj a/s aps asa as s.r.o. "
     "a.s. sp.z.o.o. kft zrt nyrt d.o.o. a.ş. ltda s.a.b. sdn.bhd. bhd pvt pvtltd coltd ооо оао пао ао зао α.ε. ε.π.ε. "
     'בע"מ ش.م.ل ذ.م.م लिमिटेड प्रा.लि. 株式会社 有限会社 合同会社 '
     "有限公司 股份有限公司 有限责任公司 주식회사 유한회사 จำกัด"
 )
-_LEGAL_PREFIXES = _make_word_set("ооо оао пао ао зао pt 株式会社 有限会社 合同会社 (株) 주식회사 (주) บริษัท شركة חברת")
+_LEGAL_PREFIXES = _normalize_word_set(
+    "ооо оао пао ао зао pt 株式会社 有限会社 合同会社 (株) 주식회사 (주) บริษัท شركة חברת"
+)
 _KINDS_WITH_NAMES = ("person", "organization", "place")
 """Kinds whose entities have names of their own; of the others some are called by a common noun."""
 _LEGAL_ABBREVIATIONS = {
@@ -104,7 +106,7 @@ _LEGAL_ABBREVIATIONS = {
     "주": "주식회사",
     "股份有限公司": "有限公司",
 }
-_ARTICLES = _make_word_set("the")
+_ARTICLES = _normalize_word_set("the")
 """English only: in La Paz, El Salvador or Die Zeit the article is part of the name."""
 
 
@@ -156,7 +158,7 @@ def _parse_person(base: str, note: str) -> ParsedName:
         if text.endswith(ending) and text != ending:
             text, title = text.removesuffix(ending), "any"
     family, comma, given = text.partition(",")
-    if comma and given.strip() and not _make_word_set(given.replace(" ", "")) & _GENERATIONS:
+    if comma and given.strip() and not _normalize_word_set(given.replace(" ", "")) & _GENERATIONS:
         text = f"{given} {family}"
     words = spelling.normalize_words(text)
     for affixes, end, usage in (
@@ -170,8 +172,8 @@ def _parse_person(base: str, note: str) -> ParsedName:
 
 
 @lru_cache(maxsize=16_384)
-def make_blocking_keys(name: str, kind: str) -> frozenset[str]:
-    """Make keys such that two names share one if they can match at all: words, character pairs, initials."""
+def compute_blocking_keys(name: str, kind: str) -> frozenset[str]:
+    """Compute keys such that two names share one if they can match at all: words, character pairs, initials."""
     parsed_names = [parse_name(name, ""), parse_name(name, kind)]
     keys = {parsed_names[0].base, *(parsed.joined_words for parsed in parsed_names)}
     for words in (parsed.words for parsed in parsed_names):

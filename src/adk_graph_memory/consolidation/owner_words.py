@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
-from adk_graph_memory.consolidation.restriction import make_read_proposition
+from adk_graph_memory.consolidation.restriction import resolve_read_proposition
 from adk_graph_memory.language.text import fold_text
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
 from adk_graph_memory.records.facts import Fact, PlannedRevision, Proposition, Revision, Ruling
@@ -48,7 +48,7 @@ def make_correction_reading(
         **correction.wording,
     )
     reason = reason or RULING_REASONS["correct"]
-    ruling = OwnerRuling("correct", make_claim_ref(fact), reason=reason, at=source.at)
+    ruling = OwnerRuling("correct", refer_to_fact(fact), reason=reason, at=source.at)
     reading = make_ruling_reading(ruling, source.at)
     new = ClaimRef(correction.wording_key, (source.key,))
     return replace(
@@ -56,7 +56,7 @@ def make_correction_reading(
         session_id=source.session_id,
         extraction=Extraction(tuple(_name_entity(entities[key], ref) for key, ref in refs.items()), (extracted,)),
         entity_keys={ref: key for key, ref in refs.items()},
-        claim_decisions=(ClaimDecision("SUPERSEDE", new, (make_claim_ref(fact),), reason),),
+        claim_decisions=(ClaimDecision("SUPERSEDE", new, (refer_to_fact(fact),), reason),),
         functional_predicates=(correction.predicate,) if correction.is_functional else (),
         heard_turn_ids=(source.turn_id,),
     )
@@ -66,8 +66,8 @@ def _name_entity(entity: DerivedEntity, ref: int) -> ExtractedEntity:
     return ExtractedEntity(ref, entity.name, entity.type, known_key=entity.key, about=entity.about)
 
 
-def make_claim_ref(fact: Fact) -> ClaimRef:
-    """Name a fact as rulings do, by its wording and its sources."""
+def refer_to_fact(fact: Fact) -> ClaimRef:
+    """Refer to a fact as rulings do, by its wording and its sources."""
     return ClaimRef(fact.proposition.wording_key, tuple(sorted(source.key for source in fact.sources)))
 
 
@@ -96,11 +96,7 @@ def find_ruled_fact(facts: Iterable[Fact], claim: ClaimRef) -> Fact | None:
     touched = [fact for fact in facts if not keys.isdisjoint(source.key for source in fact.sources)]
     same = [fact for fact in touched if claim.wording_key == fact.proposition.wording_key]
     found = same or (touched if len(touched) == 1 else [])
-    return max(found, key=lambda fact: (_count_shared(fact, keys), fact.id), default=None)
-
-
-def _count_shared(fact: Fact, keys: set[tuple[str, str]]) -> int:
-    return sum(source.key in keys for source in fact.sources)
+    return max(found, key=lambda fact: (sum(source.key in keys for source in fact.sources), fact.id), default=None)
 
 
 def rule_fact(fact: Fact, ruling: OwnerRuling, at: datetime) -> Fact:
@@ -158,5 +154,5 @@ def find_read_wording(readings: Iterable[Reading], fact: Fact, text: str) -> Pro
     for reading in readings:
         for read in reading.extraction.facts:
             if read.text == text and not keys.isdisjoint(source.key for source in read.sources):
-                return make_read_proposition(reading, read)
+                return resolve_read_proposition(reading, read)
     return replace(fact.proposition, text=text)

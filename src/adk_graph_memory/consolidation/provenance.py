@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from adk_graph_memory.consolidation import fact_rules, owner_words
 from adk_graph_memory.consolidation.replay import find_root_key
 from adk_graph_memory.consolidation.restriction import find_read_facts
-from adk_graph_memory.records.extractions import ExtractedEntity, Source
+from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import Fact, RevisionOperation
 from adk_graph_memory.records.history import HistoryEntry, HistoryKind
 from adk_graph_memory.records.memory import DerivedMemory
@@ -37,7 +37,7 @@ def trace_fact(readings: Sequence[Reading], memory: DerivedMemory, fact_id: str)
     fact = memory.facts[fact_id]
     entries = [*_trace_words(readings, fact), *_trace_revisions(fact), *_trace_links(memory, fact_id)]
     entries += _trace_rulings(readings, fact)
-    return tuple(sorted(entries, key=_make_sort_key))
+    return tuple(sorted(entries, key=_compute_entry_sort_key))
 
 
 def _trace_words(readings: Sequence[Reading], fact: Fact) -> Iterator[HistoryEntry]:
@@ -114,7 +114,7 @@ def trace_entity(readings: Sequence[Reading], memory: DerivedMemory, key: str) -
     ]
     name = memory.entities[key].name
     entries += [entry for reading in readings if (entry := _trace_name_ruling(reading, memory, key, name))]
-    return tuple(sorted(entries, key=_make_sort_key))
+    return tuple(sorted(entries, key=_compute_entry_sort_key))
 
 
 def _trace_name_ruling(reading: Reading, memory: DerivedMemory, key: str, name: str) -> HistoryEntry | None:
@@ -137,7 +137,8 @@ def _trace_names(reading: Reading, memory: DerivedMemory, key: str) -> Iterator[
         read_key = memory.entity_keys.get((reading.id, entity.ref))
         if read_key is None or find_root_key(memory.entities, read_key) != key:
             continue
-        sources = _list_sources(reading, entity)
+        facts = (fact for fact in reading.extraction.facts if entity.ref in (fact.subject, fact.object))
+        sources = [source for fact in facts for source in fact.sources]
         for name in dict.fromkeys((entity.name, *entity.aliases)):
             naming = [source for source in sources if name.casefold() in source.quote.casefold()] or sources
             text = f"{name} ({entity.about})" if entity.about else name
@@ -149,11 +150,6 @@ def _trace_names(reading: Reading, memory: DerivedMemory, key: str) -> Iterator[
             yield HistoryEntry("kept apart", entity.name, reading.at, by=reading.judge, ingest_id=reading.id)
 
 
-def _list_sources(reading: Reading, entity: ExtractedEntity) -> list[Source]:
-    facts = (fact for fact in reading.extraction.facts if entity.ref in (fact.subject, fact.object))
-    return [source for fact in facts for source in fact.sources]
-
-
-def _make_sort_key(entry: HistoryEntry) -> tuple[datetime, bool, datetime, str]:
+def _compute_entry_sort_key(entry: HistoryEntry) -> tuple[datetime, bool, datetime, str]:
     """Order by when memory recorded it; of one time, the words come before what was made of them."""
     return entry.at or _BEGINNING, entry.kind not in ("said", "named"), entry.said_at or _BEGINNING, entry.text

@@ -38,7 +38,7 @@ def record_reading(
         withheld: facts of the extraction that the comparison was made without.
     """
     groups = comparison.claim_groups
-    refs = {id: _make_claim_ref(group, memory_ids) for id, group in groups.items()}
+    refs = {id: _refer_to_claim(group, memory_ids) for id, group in groups.items()}
     predicates = {fact.predicate for fact in extraction.facts}
     return Reading(
         id=ingest_id,
@@ -65,7 +65,7 @@ def record_reading(
     )
 
 
-def _make_claim_ref(group: ClaimGroup, memory_ids: Mapping[str, str]) -> ClaimRef:
+def _refer_to_claim(group: ClaimGroup, memory_ids: Mapping[str, str]) -> ClaimRef:
     keys = ((memory_ids.get(source.turn_id, source.turn_id), source.quote_key) for source in group.sources)
     return ClaimRef(group.claim.proposition.wording_key, tuple(sorted(set(keys))))
 

@@ -145,7 +145,7 @@ def _plan_revisions(
     wordings = [proposition]
     if known_fact is not None and proposition.text != known_fact.proposition.text:
         wordings.append(known_fact.proposition)
-        yield _make_revision(fact_id, known_fact.proposition, "REFINE", period.standing, reason, new)
+        yield _plan_revision(fact_id, known_fact.proposition, "REFINE", period.standing, reason, new)
     if period is claims.periods[claim_id][0]:
         texts = {wording.comparison_text for wording in wordings}
         vague_texts = {vague for _, vague in claims.refinements[claim_id]}
@@ -155,7 +155,7 @@ def _plan_revisions(
             is_contained = other.signature == proposition.signature and fact_rules.is_wording_contained(other, wordings)
             if not is_contained:
                 op: FactOperation = "REFINE" if other.text in vague_texts else "REINFORCE"
-                yield _make_revision(fact_id, other, op, period.standing, reason, new)
+                yield _plan_revision(fact_id, other, op, period.standing, reason, new)
     before, after = known_fact.standing if known_fact else None, _decide_standing(period, known_fact)
     is_reopened = before is not None and before.state != "current" and after.state == "current"
     if (period.end_causes or is_reopened or period.is_retracted) and after != before:
@@ -169,10 +169,10 @@ def _plan_revisions(
             reasons = {known_fact.ruling.reason: None}
         evidence = dict.fromkeys(source for cause in causes for source in (cause.source, cause.outcome) if source)
         standing = before or Standing(valid_to=former.valid_to)
-        yield _make_revision(fact_id, former, change, standing, "; ".join(filter(None, reasons)), tuple(evidence))
+        yield _plan_revision(fact_id, former, change, standing, "; ".join(filter(None, reasons)), tuple(evidence))
 
 
-def _make_revision(
+def _plan_revision(
     fact_id: str, old: Proposition, op: RevisionOperation, standing: Standing, reason: str, evidence: tuple[Source, ...]
 ) -> PlannedRevision:
     return PlannedRevision(fact_id, op, old.text, old.signature, standing, reason, evidence, is_by_model=bool(reason))

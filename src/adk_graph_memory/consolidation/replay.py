@@ -60,10 +60,10 @@ def list_known_entities(memory: DerivedMemory, limit: int) -> tuple[KnownEntity,
             merged_keys[root_key].append(key)
     entities = [entity for entity in memory.entities.values() if not entity.merged_into]
     entities.sort(key=lambda entity: (-weights[entity.key], entity.key))
-    return tuple(_make_known_entity(entity, merged_keys[entity.key]) for entity in entities[:limit])
+    return tuple(_convert_to_known_entity(entity, merged_keys[entity.key]) for entity in entities[:limit])
 
 
-def _make_known_entity(entity: DerivedEntity, merged_keys: Iterable[str]) -> KnownEntity:
+def _convert_to_known_entity(entity: DerivedEntity, merged_keys: Iterable[str]) -> KnownEntity:
     names = entity.own_names, entity.foreign_names
     return KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about, tuple(merged_keys), *names)
 
@@ -95,7 +95,7 @@ class EntityLedger:
         for entity in extraction.entities:
             for block in EntityGroup.from_extracted([entity]).blocking_keys:
                 keys |= self._keys_by_block.get(block, set())
-        return tuple(_make_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
+        return tuple(_convert_to_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
 
     def write_entity(self, planned: PlannedEntity, merged_by: str) -> None:
         """Write a planned entity as the graph does: new names become aliases, a context is kept."""
@@ -210,7 +210,7 @@ def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
     replay = _Replay(owner_words.list_foreign_names(readings))
     for reading in readings:
         replay.add_reading(reading)
-    return replay.make_memory()
+    return replay.collect_memory()
 
 
 def select_candidates(
@@ -232,7 +232,7 @@ def select_candidates(
     for reading in readings:
         replay.add_reading(reading)
     reading = Reading("", "", extraction, functional_predicates=tuple(functional_predicates))
-    return replay.select_candidates(reading, extraction, choose_ids(replay.make_memory()))
+    return replay.select_candidates(reading, extraction, choose_ids(replay.collect_memory()))
 
 
 class _Replay:
@@ -252,7 +252,7 @@ class _Replay:
         """a fact's id → where it is looked up"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)
 
-    def make_memory(self) -> DerivedMemory:
+    def collect_memory(self) -> DerivedMemory:
         """Return the memory as it is now."""
         return DerivedMemory(
             self._ledger.entities, self._facts, self._links, self._dependencies, self._mentions, self._entity_keys
@@ -304,7 +304,7 @@ class _Replay:
         return owner_words.find_ruled_fact((self._facts[id] for id in sorted(ids)), claim)
 
     def _note_keys(self, reading: Reading, comparison: Comparison) -> None:
-        author_keys = [entity_resolution.make_entity_key(name) for name, _ in reading.extraction.authors]
+        author_keys = [entity_resolution.digest_entity_name(name) for name, _ in reading.extraction.authors]
         self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
         self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
 

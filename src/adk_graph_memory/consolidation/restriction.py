@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from adk_graph_memory.consolidation import fact_rules
-from adk_graph_memory.consolidation.entity_resolution import make_entity_key
+from adk_graph_memory.consolidation.entity_resolution import digest_entity_name
 from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
 from adk_graph_memory.language.quantities import normalize_quantities
 from adk_graph_memory.language.spelling import normalize_words
@@ -32,7 +32,6 @@ from adk_graph_memory.records.readings import (
     ClaimRef,
     OwnerRuling,
     Reading,
-    WithheldFact,
 )
 from adk_graph_memory.records.turns import Role
 
@@ -122,7 +121,7 @@ def _rename_claims(readings: Iterable[Reading], removal: Removal) -> dict[tuple[
         kept = {fact.ref: fact for fact in _restrict_facts(reading, removal)}
         for fact in reading.extraction.facts:
             if (new := kept.get(fact.ref, fact)) != fact:
-                old_key, new_key = (make_read_proposition(reading, one).wording_key for one in (fact, new))
+                old_key, new_key = (resolve_read_proposition(reading, one).wording_key for one in (fact, new))
                 renamed |= {(old_key, source.key): new_key for source in new.sources if old_key != new_key}
     return renamed
 
@@ -166,7 +165,11 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         heard_turn_ids=kept_ids,
         reread_at={id: time for id, time in reading.reread_at.items() if id in kept_ids},
         ruling=ruling,
-        held=tuple(_restrict_hold(fact, removal) for fact in reading.held if fact.ref in fact_refs),
+        held=tuple(
+            replace(fact, reason="") if _tells_lost_word(fact.reason, removal) else fact
+            for fact in reading.held
+            if fact.ref in fact_refs
+        ),
     )
 
 
@@ -190,10 +193,6 @@ def _restrict_speakers(extraction: Extraction, removal: Removal, kept_ids: Colle
     entities = (replace(entity, aliases=select_aliases(entity)) for entity in extraction.entities)
     kept_authors = tuple(author for author in extraction.authors if author in authors)
     return replace(extraction, authors=kept_authors, entities=tuple(entities))
-
-
-def _restrict_hold(fact: WithheldFact, removal: Removal) -> WithheldFact:
-    return replace(fact, reason="") if _tells_lost_word(fact.reason, removal) else fact
 
 
 def _restrict_ruling(ruling: OwnerRuling, removal: Removal) -> OwnerRuling | None:
@@ -413,14 +412,14 @@ def _find_closest_facts(
         for read in reading.extraction.facts:
             if not any(is_same_place(source, own) for source in read.sources for own in fact.sources):
                 continue
-            proposition = make_read_proposition(reading, read)
+            proposition = resolve_read_proposition(reading, read)
             is_same = proposition.wording_key == fact.proposition.wording_key or proposition.signature in signatures
             closeness = 2 if is_same else 1 if proposition.predicate == fact.proposition.predicate else 0
             by_closeness.setdefault(closeness, set()).add((reading.id, read.ref))
     return frozenset(by_closeness[max(by_closeness)]) if by_closeness else frozenset()
 
 
-def make_read_proposition(reading: Reading, fact: ExtractedFact) -> Proposition:
-    """Make the proposition of a fact as it was read; an entity that was held back then goes by the key of its name."""
-    keys = {entity.ref: make_entity_key(entity.name) for entity in reading.extraction.entities}
-    return fact_rules.make_proposition(fact, {**keys, **reading.entity_keys}, reading.functional_predicates)
+def resolve_read_proposition(reading: Reading, fact: ExtractedFact) -> Proposition:
+    """Resolve a fact to a proposition as it was read; an entity that was held back then goes by the key of its name."""
+    keys = {entity.ref: digest_entity_name(entity.name) for entity in reading.extraction.entities}
+    return fact_rules.resolve_proposition(fact, {**keys, **reading.entity_keys}, reading.functional_predicates)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from adk_graph_memory.consolidation import fact_rules
-from adk_graph_memory.consolidation.owner_words import make_claim_ref
+from adk_graph_memory.consolidation.owner_words import refer_to_fact
 from adk_graph_memory.consolidation.restriction import rest_on
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction
 from adk_graph_memory.records.facts import Fact
-from adk_graph_memory.records.memory import DerivedEntity, StoredMemory
+from adk_graph_memory.records.memory import StoredMemory
 from adk_graph_memory.records.readings import (
     ClaimDecision,
     ClaimRef,
@@ -49,8 +49,11 @@ def salvage_reading(
     named = {key for _, key in mentions}.union(*((one.subject, one.object) for one in propositions))
     refs = {key: ref for ref, key in enumerate(sorted(entities.keys() & named))}
     extraction = Extraction(
-        entities=tuple(_make_extracted_entity(entities[key], ref) for key, ref in refs.items()),
-        facts=tuple(_make_extracted_fact(fact, ref, refs, lost.turn_ids) for ref, fact in enumerate(facts.values())),
+        entities=tuple(
+            ExtractedEntity(ref, entity.name, entity.type, entity.aliases, known_key=entity.key, about=entity.about)
+            for ref, entity in enumerate(entities[key] for key in refs)
+        ),
+        facts=tuple(_salvage_fact(fact, ref, refs, lost.turn_ids) for ref, fact in enumerate(facts.values())),
         mentions=tuple((turn_id, refs[key]) for turn_id, key in mentions),
         authors=tuple(sorted({authors[id] for id in lost.turn_ids if id in authors})),
     )
@@ -81,15 +84,11 @@ def _find_ruling(lost: LostReading, facts: Iterable[Fact]) -> OwnerRuling | None
         else:
             continue
         wording = fact.proposition if op == "rollback" else None
-        return OwnerRuling(op, make_claim_ref(fact), wording, reason=fact.ruling.reason)
+        return OwnerRuling(op, refer_to_fact(fact), wording, reason=fact.ruling.reason)
     return None
 
 
-def _make_extracted_entity(entity: DerivedEntity, ref: int) -> ExtractedEntity:
-    return ExtractedEntity(ref, entity.name, entity.type, entity.aliases, known_key=entity.key, about=entity.about)
-
-
-def _make_extracted_fact(fact: Fact, ref: int, refs: Mapping[str, int], turn_ids: Collection[str]) -> ExtractedFact:
+def _salvage_fact(fact: Fact, ref: int, refs: Mapping[str, int], turn_ids: Collection[str]) -> ExtractedFact:
     proposition, sources = fact.proposition, tuple(sorted(fact.sources, key=lambda source: (source.at, source.key)))
     extracted = ExtractedFact(
         subject=refs[proposition.subject or ""],
@@ -110,10 +109,10 @@ def _list_decisions(facts: Collection[str], stored: StoredMemory) -> Iterable[Cl
             ending, ended = stored.facts[later], stored.facts[earlier]
             rule = fact_rules.find_ending_operation(ending.proposition, ended.proposition)
             if link.reason or rule is None:
-                yield ClaimDecision(link.op, make_claim_ref(ending), (make_claim_ref(ended),), link.reason)
+                yield ClaimDecision(link.op, refer_to_fact(ending), (refer_to_fact(ended),), link.reason)
 
 
 def _list_dependencies(facts: Collection[str], stored: StoredMemory) -> Iterable[tuple[ClaimRef, ClaimRef]]:
     for id, base in sorted(stored.dependencies):
         if id in facts and base in stored.facts:
-            yield make_claim_ref(stored.facts[id]), make_claim_ref(stored.facts[base])
+            yield refer_to_fact(stored.facts[id]), refer_to_fact(stored.facts[base])

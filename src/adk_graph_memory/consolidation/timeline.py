@@ -18,8 +18,8 @@ from adk_graph_memory.consolidation.claims import (
     Exclusion,
     Exclusions,
     TimelinePoint,
-    make_retraction_point,
-    make_timeline_point,
+    compute_retraction_point,
+    compute_timeline_point,
     split_observations,
 )
 from adk_graph_memory.language.dates import Precision, compute_date_end, compute_day_range, is_day_range_within
@@ -70,7 +70,7 @@ class PlanOutcomes:
         elif ending.is_intent and _is_same_attribute(ending, plan) and not ending.has_same_meaning(target):
             start = ending.proposition.valid_from, ending.proposition.valid_from_precision
             day, precision = start if start[0] else (effect.effective_from, effect.precision)
-            new_effect = Effect(make_timeline_point(outcome, day), effect_with_outcome.cause, day, precision)
+            new_effect = Effect(compute_timeline_point(outcome, day), effect_with_outcome.cause, day, precision)
             yield from self._follow_plan(new_effect, ending, outcome, target, since=end.point)
         else:
             yield effect_with_outcome._replace(is_void=True)
@@ -116,7 +116,7 @@ def _apply_fulfillment(effect: Effect, source: Source, outcome: Claim, point: Ti
     ):
         yield effect
     else:
-        yield Effect(make_timeline_point(source, start), effect.cause, start, precision)
+        yield Effect(compute_timeline_point(source, start), effect.cause, start, precision)
         yield Effect(point, effect.cause, start, precision)
 
 
@@ -143,7 +143,7 @@ class Period:
     """whether the owner said that it was never true"""
 
 
-def make_periods(
+def compute_periods(
     claims: Iterable[Claim], exclusions: Exclusions, dependencies: Iterable[tuple[str, str]] = ()
 ) -> dict[str, list[Period]]:
     """Return the periods of every claim by id, earliest first.
@@ -159,7 +159,7 @@ def make_periods(
         if ending in by_id and ended in by_id and not (exclusion.is_by_rule and by_id[ending].is_past):
             effects_by_id[ended] += _derive_effects(by_id[ending], by_id[ended], exclusion)
     for id, effects in effects_by_id.items():
-        effects.sort(key=_make_effect_sort_key)
+        effects.sort(key=_compute_effect_sort_key)
         if by_id[id].is_past:  # it ended by itself, but it may turn out never to have been
             effects_by_id[id] = [effect for effect in effects if effect.cause.op == "RETRACT"]
     outcomes = PlanOutcomes(by_id, effects_by_id)
@@ -167,7 +167,7 @@ def make_periods(
     for id, claim in by_id.items():
         final_effects = sorted(
             (outcome for effect in effects_by_id[id] for outcome in outcomes.follow_effect(effect, claim)),
-            key=_make_effect_sort_key,
+            key=_compute_effect_sort_key,
         )
         periods[id] = _split_periods(claim, final_effects, by_id)
     return _apply_dependencies(periods, by_id, dependencies)
@@ -208,10 +208,10 @@ def _is_simultaneous(source: Source, other: Source) -> bool:
 
 def _split_periods(claim: Claim, effects: Sequence[Effect], claims: Mapping[str, Claim]) -> list[Period]:
     real, void = ([effect for effect in effects if effect.is_void is is_void] for is_void in (False, True))
-    retraction_points = (make_retraction_point(retraction.at) for retraction in claim.retractions)
+    retraction_points = (compute_retraction_point(retraction.at) for retraction in claim.retractions)
     breaks = [*(effect.point for effect in real), *retraction_points]
     return [
-        _retract_period(_make_period(claim, observations, real, void, claims), claim)
+        _retract_period(_compute_period(claim, observations, real, void, claims), claim)
         for observations in split_observations(claim, breaks)
     ]
 
@@ -227,7 +227,7 @@ def _retract_period(period: Period, claim: Claim) -> Period:
     return replace(period, standing=Standing("retracted", *end), is_retracted=True)
 
 
-def _make_period(
+def _compute_period(
     claim: Claim,
     observations: Sequence[tuple[TimelinePoint, Source]],
     effects: Sequence[Effect],
@@ -276,7 +276,7 @@ def _compute_period_end(last: TimelinePoint, effect: Effect) -> PeriodEnd:
     return effect.point[0], "time"
 
 
-def _make_effect_sort_key(effect: Effect) -> tuple[TimelinePoint, str]:
+def _compute_effect_sort_key(effect: Effect) -> tuple[TimelinePoint, str]:
     return effect.point, effect.cause.claim_id
 
 

@@ -43,7 +43,7 @@ class CandidateQuery(Protocol):
     def turn_ids(self) -> Sequence[str]:
         """Ids of the turns that its facts rest on."""
 
-    def make_propositions(self, known_entities: Sequence[KnownEntity]) -> Sequence[Proposition]:
+    def resolve_propositions(self, known_entities: Sequence[KnownEntity]) -> Sequence[Proposition]:
         """The propositions of its facts, with subjects and objects resolved to these entities."""
 
 
@@ -66,20 +66,20 @@ async def fetch_candidates(
             similar meaning are candidates too.
     """
     await graph.connection.prepare()
-    keys, queries, tombstones = await asyncio.to_thread(_make_lookup_keys, graph, window, query)
+    keys, queries, tombstones = await asyncio.to_thread(_list_lookup_keys, graph, window, query)
     vector_property = batch.slot.vector_property if batch.slot else None
 
-    def make_parameters(entities: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
-        propositions, known_keys = query.make_propositions(entities), {entity.key for entity in entities}
+    def prepare_parameters(entities: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
+        propositions, known_keys = query.resolve_propositions(entities), {entity.key for entity in entities}
         chunks = _chunk_vectors(propositions, batch, known_keys) if is_judged else []
-        return _make_fact_parameters(propositions, is_judged), chunks
+        return _list_fact_parameters(propositions, is_judged), chunks
 
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
         [entity_row] = await transaction.run_statement(
             "entities_by_name", keys=keys, queries=queries, namesakes=MAX_NAMESAKES
         )
         entities = _drop_merged([*window.known_entities, *map(read_known_entity, entity_row["entities"])])
-        parameters, chunks = await asyncio.to_thread(make_parameters, entities)
+        parameters, chunks = await asyncio.to_thread(prepare_parameters, entities)
         similar = [
             row
             for chunk in chunks
@@ -92,13 +92,13 @@ async def fetch_candidates(
             "candidate_facts", parameters, alike=similar_ids, tombstones=list(tombstones)
         )
         facts = await transaction.run_statement("known_facts", ids=row["facts"]) if row["facts"] else []
-        candidates = await asyncio.to_thread(_make_candidates, window, tombstones, entities, row, similar, facts)
+        candidates = await asyncio.to_thread(_read_candidates, window, tombstones, entities, row, similar, facts)
         return candidates, entity_row["writes"]
 
     return await graph.transact(work)
 
 
-def _make_lookup_keys(
+def _list_lookup_keys(
     graph: UserGraph, window: Lease, query: CandidateQuery
 ) -> tuple[Sequence[str], list[str], dict[str, str]]:
     """Entity keys, Lucene queries for entity names, and the turns by tombstone key."""
@@ -118,7 +118,7 @@ def _make_lookup_keys(
     return query.entity_keys, queries, tombstones
 
 
-def _make_candidates(
+def _read_candidates(
     window: Lease,
     tombstones: Mapping[str, str],
     entities: tuple[KnownEntity, ...],
@@ -152,7 +152,7 @@ def _drop_merged(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
     return tuple(entity for key, entity in by_key.items() if key not in merged_keys)
 
 
-def _make_fact_parameters(propositions: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
+def _list_fact_parameters(propositions: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
     """Parameters of ``candidate_facts``: facts are found by signature, subject and predicate, pair, or entity."""
     subjects = {(proposition.subject or "", proposition.predicate) for proposition in propositions}
     entity_keys = {key for proposition in propositions for key in _list_entity_keys(proposition)}

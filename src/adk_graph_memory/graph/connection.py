@@ -197,7 +197,7 @@ class SyncReads:
             if health.is_dead(driver := self._driver, get_error(state)):
                 self._drop_driver(driver)
 
-        return Retrying(**self._connection.make_retry_options(drop_dead_driver))(read_once)
+        return Retrying(**self._connection.choose_retry_options(drop_dead_driver))(read_once)
 
     async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that reads by these methods in a thread, for at most a little over the timeout.
@@ -508,7 +508,7 @@ class Connection(Closeable):
         try:
             async with asyncio.timeout(None) as timeout:
                 timer = SilenceTimer(timeout, seconds)
-                return await AsyncRetrying(**self.make_retry_options(drop_dead_driver))(attempt)
+                return await AsyncRetrying(**self.choose_retry_options(drop_dead_driver))(attempt)
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -525,7 +525,7 @@ class Connection(Closeable):
     def _timeout(self) -> float:
         return self.settings.limits.database_timeout
 
-    def make_retry_options(self, drop_driver: Callable[[RetryCallState], Any]) -> dict[str, Any]:
+    def choose_retry_options(self, drop_driver: Callable[[RetryCallState], Any]) -> dict[str, Any]:
         """Options of tenacity's retries; short for a server that never answered: its address is probably wrong.
 
         Args:

@@ -25,10 +25,10 @@ from adk_graph_memory.records.results import StoredEntity, StoredFact
 from adk_graph_memory.records.turns import Passage, Statement
 
 
-def make_fact_row(
+def encode_fact_row(
     fact: PlannedFact, batch: EmbeddingBatch, memory_ids: Mapping[str, str], extractor: str
 ) -> dict[str, Any]:
-    """Make a planned fact's row for ``write_facts``; ``memory_ids`` are those of this ingest's turns, by turn id."""
+    """Encode a planned fact as a row of ``write_facts``; ``memory_ids`` are those of this ingest, by turn id."""
     proposition = fact.proposition
     return {
         "id": fact.id,
@@ -56,18 +56,18 @@ def make_fact_row(
         "direct": fact.is_direct,
         "extractor": extractor,
         "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
-        "sources": [_make_source_row(source, memory_ids) for source in fact.sources],
-        "moved": [_make_source_row(source, memory_ids) for source in fact.moved_sources],
+        "sources": [_encode_source_row(source, memory_ids) for source in fact.sources],
+        "moved": [_encode_source_row(source, memory_ids) for source in fact.moved_sources],
         "metadata": JsonMapDelta.from_values(fact.metadata, replaces=fact.replaces_metadata).to_parameter(),
         "expires_at": fact.expires_at and fact.expires_at.timestamp(),
-        **make_ruling_columns(fact.ruling),
+        **encode_ruling_columns(fact.ruling),
         "origin": fact.origin,
         **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
     }
 
 
-def make_ruling_columns(ruling: Ruling) -> dict[str, Any]:
-    """Make the columns that say what the owner decided about a fact."""
+def encode_ruling_columns(ruling: Ruling) -> dict[str, Any]:
+    """Encode as columns what the owner decided about a fact."""
     return {
         "pinned": ruling.is_pinned or None,
         "upheld_until": ruling.upheld_until,
@@ -76,7 +76,7 @@ def make_ruling_columns(ruling: Ruling) -> dict[str, Any]:
     }
 
 
-def _make_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+def _encode_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[str, Any]:
     return {
         "event": memory_ids.get(source.turn_id, source.turn_id),
         "key": source.quote_key,
@@ -87,12 +87,12 @@ def _make_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[str,
     }
 
 
-def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], judge: str) -> dict[str, Any]:
-    """Make a revision's row for ``write_changes``."""
+def encode_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], judge: str) -> dict[str, Any]:
+    """Encode a revision as a row of ``write_changes``."""
     return {
         "fact_id": revision.fact_id,
         "n": revision.key,
-        "evidence": [_make_source_row(source, memory_ids) for source in revision.evidence],
+        "evidence": [_encode_source_row(source, memory_ids) for source in revision.evidence],
         "properties": {
             "op": revision.op,
             "reason": revision.reason,

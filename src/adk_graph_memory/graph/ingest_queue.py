@@ -55,8 +55,8 @@ class Lease:
         """Whether a search finds the facts that rest on these turns, and not the turns."""
         return is_evidence(self.session_id)
 
-    def make_passages(self, forget: Collection[str]) -> dict[str, Passage]:
-        """Make each turn's passage: its text and that of the turn before it, leaving out the turns to forget.
+    def list_passages(self, forget: Collection[str]) -> dict[str, Passage]:
+        """List each turn's passage: its text and that of the turn before it, leaving out the turns to forget.
 
         Evidence has none: nobody searches for it.
         """
@@ -136,7 +136,7 @@ async def lease_turns(
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
     await graph.connection.prepare()
-    requests = await asyncio.to_thread(_make_request_rows, graph.connection, turns, session_id)
+    requests = await asyncio.to_thread(_encode_request_rows, graph.connection, turns, session_id)
 
     async def work(transaction: Transaction) -> LeasedWindows:
         given = {
@@ -155,7 +155,7 @@ async def lease_turns(
             first = next(iter(unread.values()))
             unread_turns = _number_turns([turn for turn in turns if turn.id in unread], unread, session_id)
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
-            windows, turn_rows = await asyncio.to_thread(_make_windows, split, unread_turns, lease, session_id)
+            windows, turn_rows = await asyncio.to_thread(_split_windows, split, unread_turns, lease, session_id)
             place = {"session_id": session_id, "uid": first["uid"], "foreign_uid": foreign_uid}
             if len(unread_turns) > ROWS_PER_STATEMENT:
                 await transaction.run_rows("store_turns", list(chain(*turn_rows)), **place)
@@ -164,7 +164,10 @@ async def lease_turns(
                 "claim_turns",
                 {"now": now, "lease_until": now + lease_seconds, **place},
                 last_seq=first["last_seq"],
-                windows=[_make_window_row(*pair) for pair in zip(windows, turn_rows, strict=True)],
+                windows=[
+                    {"ingest": window.ingest_id, "first": window.turns[0].make_memory_id(session_id), "turns": rows}
+                    for window, rows in zip(windows, turn_rows, strict=True)
+                ],
                 topics=list(topics),
                 model=model,
                 lease=lease,
@@ -190,7 +193,7 @@ async def _annotate_turns(
         await transaction.run_statement("merge_metadata", merge)
     # Evidence that is given again without an expiry is to stay from now on.
     dated_turns = [turn for turn in turns if turn.expires_at or turn.revisions_expire_at or is_evidence(session_id)]
-    if rows := [_make_expiry_row(turn, session_id) for turn in dated_turns]:
+    if rows := [_encode_expiry_row(turn, session_id) for turn in dated_turns]:
         await transaction.run_rows("date_turns", rows)
 
 
@@ -291,28 +294,23 @@ def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:
     return KnownEntity(row["key"], row["name"], row["type"], *names)
 
 
-def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
-    """Make an id from the content, so that the same turns with the same text are the same request."""
+def _compute_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
+    """Compute an id from the content, so that the same turns with the same text are the same request."""
     return digest(session_id, *(part for turn in turns for part in (turn.id, turn.text_key)))
 
 
-def _make_windows(
+def _split_windows(
     split: Callable[[Sequence[Turn]], Sequence[Sequence[Turn]]], turns: Sequence[Turn], lease: str, session_id: str
 ) -> tuple[list[Lease], list[list[dict[str, Any]]]]:
     """Split the turns into windows; return these, and the rows of each one's turns."""
-    windows = [Lease(_make_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in split(turns)]
+    windows = [Lease(_compute_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in split(turns)]
     return windows, [
-        [{**make_turn_row(turn, session_id), "seq": turn.seq, "ingest": window.ingest_id} for turn in window.turns]
+        [{**encode_turn_row(turn, session_id), "seq": turn.seq, "ingest": window.ingest_id} for turn in window.turns]
         for window in windows
     ]
 
 
-def _make_window_row(window: Lease, turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    first = window.turns[0].make_memory_id(window.session_id)
-    return {"ingest": window.ingest_id, "first": first, "turns": turns}
-
-
-def _make_request_rows(connection: Connection, turns: Sequence[Turn], session_id: str) -> list[dict[str, Any]]:
+def _encode_request_rows(connection: Connection, turns: Sequence[Turn], session_id: str) -> list[dict[str, Any]]:
     ids = [turn.make_memory_id(session_id) for turn in turns]
     return [
         {
@@ -325,8 +323,8 @@ def _make_request_rows(connection: Connection, turns: Sequence[Turn], session_id
     ]
 
 
-def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
-    """Make a turn's row for statements that store it."""
+def encode_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
+    """Encode a turn as a row of the statements that store it."""
     return {
         "id": turn.id,
         "memory_id": turn.make_memory_id(session_id),
@@ -339,7 +337,7 @@ def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
     }
 
 
-def _make_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
+def _encode_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
     return {
         "memory_id": turn.make_memory_id(session_id),
         "is_evidence": is_evidence(session_id),

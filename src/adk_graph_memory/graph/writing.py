@@ -41,7 +41,7 @@ async def apply_plan(
         written to since the candidates were fetched (``writes`` was the count then): fetch them again.
     """
     slot = batch.to_parameters()
-    changes = await asyncio.to_thread(_make_change_rows, window, plan, batch, report)
+    changes = await asyncio.to_thread(_encode_change_rows, window, plan, batch, report)
     encoded_reading = await asyncio.to_thread(encode_reading, reading)
 
     async def work(transaction: Transaction) -> WriteOutcome:
@@ -90,7 +90,7 @@ async def write_changes(transaction: Transaction, changes: Mapping[str, Sequence
 
 async def add_facts(graph: UserGraph, facts: Sequence[PlannedFact], batch: EmbeddingBatch) -> None:
     """Write facts that were added directly, not extracted from a session, in one transaction."""
-    rows = [fact_rows.make_fact_row(fact, batch, {}, "direct") for fact in facts]
+    rows = [fact_rows.encode_fact_row(fact, batch, {}, "direct") for fact in facts]
 
     async def work(transaction: Transaction) -> None:
         await transaction.run_statement("know_user")
@@ -113,17 +113,17 @@ async def count_memories(graph: UserGraph) -> dict[str, int]:
     return dict(row)
 
 
-def _make_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, report: IngestReport) -> _ChangeRows:
+def _encode_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, report: IngestReport) -> _ChangeRows:
     memory_ids = window.memory_ids
     touched_ids = {fact.id for fact in plan.facts if fact.standing.state != "current" or not fact.is_new}
     touched_ids |= {id for pair in plan.dependencies for id in pair}
     return {
-        "entities": _make_entity_rows(plan, batch, report.judge),
-        "events": _make_event_rows(window, plan, batch, report.extractor),
-        "facts": [fact_rows.make_fact_row(fact, batch, memory_ids, report.extractor) for fact in plan.facts],
+        "entities": _encode_entity_rows(plan, batch, report.judge),
+        "events": _encode_event_rows(window, plan, batch, report.extractor),
+        "facts": [fact_rows.encode_fact_row(fact, batch, memory_ids, report.extractor) for fact in plan.facts],
         "links": [asdict(link) for link in plan.links],
         "dependencies": [list(pair) for pair in plan.dependencies],
-        "revisions": [fact_rows.make_revision_row(revision, memory_ids, report.judge) for revision in plan.revisions],
+        "revisions": [fact_rows.encode_revision_row(revision, memory_ids, report.judge) for revision in plan.revisions],
         "touched": sorted(touched_ids),
         "still_said": _list_kept_quotes(window, plan),
         "late": [
@@ -134,8 +134,8 @@ def _make_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, rep
     }
 
 
-def _make_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extractor: str) -> list[dict[str, Any]]:
-    memory_ids, passages = window.memory_ids, window.make_passages(plan.forget_turn_ids)
+def _encode_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extractor: str) -> list[dict[str, Any]]:
+    memory_ids, passages = window.memory_ids, window.list_passages(plan.forget_turn_ids)
     remarks = {remark.turn_id: remark for remark in plan.remarks}
     entity_keys: dict[str, list[str]] = {}
     for turn_id, key in plan.mentions:
@@ -156,7 +156,7 @@ def _make_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extr
     ]
 
 
-def _make_entity_rows(plan: WritePlan, batch: EmbeddingBatch, judge: str) -> list[dict[str, Any]]:
+def _encode_entity_rows(plan: WritePlan, batch: EmbeddingBatch, judge: str) -> list[dict[str, Any]]:
     return [
         {
             "key": entity.key,
@@ -208,9 +208,9 @@ async def write_difference(transaction: Transaction, difference: MemoryDifferenc
     await transaction.run_rows("erase_entities", difference.erased_entities)
     entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]
     await transaction.run_rows("rewrite_entities", entity_rows, **slot)
-    rows = [make_derived_row(fact, difference, batch) for fact in difference.facts]
+    rows = [encode_derived_row(fact, difference, batch) for fact in difference.facts]
     await transaction.run_rows("write_facts", rows, **slot)
-    rulings = [{"id": f.id, **fact_rows.make_ruling_columns(f.ruling)} for f in difference.facts]
+    rulings = [{"id": f.id, **fact_rows.encode_ruling_columns(f.ruling)} for f in difference.facts]
     await transaction.run_rows("write_rulings", rulings)
     await transaction.run_rows("rewrite_fact_entities", rows)
     mention_rows = [
@@ -218,11 +218,11 @@ async def write_difference(transaction: Transaction, difference: MemoryDifferenc
         for turn_id, entity_key in difference.mentions
     ]
     await transaction.run_rows("rewrite_mentions", mention_rows)
-    await write_changes(transaction, make_difference_rows(difference))
+    await write_changes(transaction, encode_difference_rows(difference))
 
 
-def make_derived_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
-    """Make a derived fact's row for ``write_facts``."""
+def encode_derived_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
+    """Encode a derived fact as a row of ``write_facts``."""
     stored = difference.stored.facts.get(fact.id)
     kept_keys = {source.key for source in fact.sources}
     planned = PlannedFact(
@@ -234,7 +234,7 @@ def make_derived_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingB
         moved_sources=tuple(source for source in stored.sources if source.key not in kept_keys) if stored else (),
         standing=fact.standing,
     )
-    return fact_rows.make_fact_row(planned, batch, {}, fact.extractor) | {
+    return fact_rows.encode_fact_row(planned, batch, {}, fact.extractor) | {
         "recorded_at": fact.recorded_at,
         "retired_at": fact.retired_at,
         "subject_was": fact.former_entity_keys[0],
@@ -242,13 +242,13 @@ def make_derived_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingB
     }
 
 
-def make_difference_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
-    """Make the rows of what changed for ``write_changes``."""
+def encode_difference_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
+    """Encode what changed as rows of ``write_changes``."""
     derived = difference.derived
     revision_rows = []
     for id, key in difference.revisions:
         [revision] = [item for item in derived.facts[id].revisions if item.revision.key == key]
-        row = fact_rows.make_revision_row(revision.revision, {}, revision.judge)
+        row = fact_rows.encode_revision_row(revision.revision, {}, revision.judge)
         revision_rows.append(row | {"recorded_at": revision.recorded_at})
     links = [derived.links[pair] for pair in difference.links]
     touched = {fact.id for fact in difference.facts}.union(*derived.dependencies, *difference.links)
@@ -271,7 +271,7 @@ async def write_owner_word(transaction: Transaction, snapshot: MemorySnapshot, w
         writes=snapshot.writes + 1,
         reading=encode_reading(word.reading),
         by=word.reading.extractor,
-        turns=[ingest_queue.make_turn_row(turn, OWNER_SESSION) for turn in word.turns],
+        turns=[ingest_queue.encode_turn_row(turn, OWNER_SESSION) for turn in word.turns],
     )
 
 
@@ -301,11 +301,11 @@ async def begin_rewrite(
 
 async def replace_readings(transaction: Transaction, readings: Mapping[str, Reading | None]) -> None:
     """Store readings in their requests, within an open transaction; a request of which nothing is left goes."""
-    rows = [_make_reading_row(id, reading) for id, reading in readings.items()]
+    rows = [_encode_reading_row(id, reading) for id, reading in readings.items()]
     await transaction.run_rows("rewrite_readings", rows)
 
 
-def _make_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:
+def _encode_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:
     if reading is None:
         return {"id": id, "reading": None, "held": None, "reviewed": None}
     held, reviewed = len(reading.held) or None, reading.is_reviewed or None

@@ -78,12 +78,12 @@ class Engine:
     @cached_property
     def extractor(self) -> Extractor:
         """Extracts entities and facts from turns."""
-        return self._make_readers(self.language_model).extractor
+        return self._build_readers(self.language_model).extractor
 
     @cached_property
     def judge(self) -> Judge | None:
         """Decides how new and stored facts relate where rules cannot; None without a model."""
-        return self._make_readers(self.language_model).judge
+        return self._build_readers(self.language_model).judge
 
     def choose_readers(self, model_name: str | None = None) -> Readers:
         """Choose this memory's own extractor and judge, or those of the model with this name (``rules`` for none).
@@ -93,9 +93,9 @@ class Engine:
         """
         if model_name in (None, self.language_model.model if self.language_model else RULES):
             return Readers(self.extractor, self.judge)
-        return self._make_readers(None if model_name == RULES else llm.resolve_queued_model(model_name or RULES))
+        return self._build_readers(None if model_name == RULES else llm.resolve_queued_model(model_name or RULES))
 
-    def _make_readers(self, model: llm.BaseLlm | None) -> Readers:
+    def _build_readers(self, model: llm.BaseLlm | None) -> Readers:
         extractor = choose_extractor(model, self._topics, self.connection.settings)
         return Readers(extractor, Judge(model, self.connection.settings.limits) if model else None)
 

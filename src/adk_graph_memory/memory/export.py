@@ -83,7 +83,7 @@ class _Export:
     async def write_lines(self, file: TextIO) -> ExportReport:
         """Write the file from its first line to its last."""
         state = await vector_slots.fetch_schema_state(self._connection)
-        header = self._make_header(state)
+        header = self._describe_export(state)
         self._write_line(file, export_lines.encode_header(header))
         if self._user_id is None:  # an app's state is not one user's
             async for properties in transfer.iterate_apps(self._connection, self._app_name):
@@ -93,13 +93,13 @@ class _Export:
                 self._write_line(file, export_lines.encode_app(properties))
         async for scope in listings.iterate_owners(self._connection, self._app_name, self._user_id):
             await self._write_user(file, scope, state.live_slot)
-        report = self._make_report()
+        report = self._summarize_export()
         footer = {"lines": self._lines, "apps": self._apps, "users": self._users}
         self._write_line(file, {"end": footer | {"nodes": report.nodes, "relationships": report.relationships}})
         file.flush()
-        return self._make_report()
+        return self._summarize_export()
 
-    def _make_header(self, state: SchemaState) -> ExportHeader:
+    def _describe_export(self, state: SchemaState) -> ExportHeader:
         live = state.live_slot
         return ExportHeader(
             uuid.uuid4().hex,
@@ -143,7 +143,7 @@ class _Export:
         self._lines += 1
         self._bytes += len(line.encode())
 
-    def _make_report(self) -> ExportReport:
+    def _summarize_export(self) -> ExportReport:
         return ExportReport(
             self._apps,
             self._users,

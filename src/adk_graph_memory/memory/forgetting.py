@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import errors
-from adk_graph_memory.consolidation.fact_rules import make_statement_id
+from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
 from adk_graph_memory.graph import erasing
-from adk_graph_memory.graph.artifacts import ContentKey, delete_versions, fetch_user_artifacts
+from adk_graph_memory.graph.artifacts import delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
 from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.memory.changes import describe_change
@@ -46,7 +46,7 @@ def _list_names(ids: str | Sequence[str]) -> list[str]:
     """
     ids = [ids] if isinstance(ids, str) else ids
     check_ids(ids)
-    return [name for id in ids for name in (id, make_statement_id(id))]
+    return [name for id in ids for name in (id, compute_statement_memory_id(id))]
 
 
 @telemetry.trace_operation("delete_memory")
@@ -114,7 +114,8 @@ async def forget_user(graph: UserGraph, *, sessions: bool = False, artifacts: bo
         errors.ArtifactStoreUnusable: the content of an artifact could not be deleted; the rest is forgotten.
     """
     before = await erasing.count_user(graph)
-    contents = await _erase_artifacts(graph) if artifacts else []
+    names = await fetch_user_artifacts(graph) if artifacts else []
+    contents = [content for name in names for content in await delete_versions(graph.connection, name)]
     await erasing.erase_user(graph, with_sessions=sessions)
     after = await erasing.count_user(graph)
     gone = {kind: before[kind] - after[kind] for kind in before}
@@ -128,12 +129,6 @@ async def forget_user(graph: UserGraph, *, sessions: bool = False, artifacts: bo
         at=datetime.now(UTC),
         stays={kind: count for kind, count in after.items() if count},
     )
-
-
-async def _erase_artifacts(graph: UserGraph) -> list[tuple[ContentKey, str]]:
-    """Erase the artifacts from the graph; return the keys and stores of their contents."""
-    names = await fetch_user_artifacts(graph)
-    return [content for name in names for content in await delete_versions(graph.connection, name)]
 
 
 @telemetry.trace_operation("delete_memory")

@@ -197,7 +197,8 @@ class Ingestion:
     async def _write_window(self, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
         clock.lap("wait")
         await self._vectors.slot_tracker.follow_switch(window.live_slot_name)
-        new_passages = set(self._iterate_passages(window, result))
+        turn_passages = window.list_passages(result.forget_turn_ids).values()
+        new_passages = {*turn_passages, *iterate_extracted_passages(result)}
         # Memories that an earlier ingest could not embed come last: the embedder may refuse them again.
         passages = [*sorted(new_passages), *sorted({*window.unembedded_passages.values()} - new_passages)]
         batch = await self._vectors.embed_passages(passages)
@@ -212,11 +213,6 @@ class Ingestion:
         await self._forget_on_request(window, result)
         async with self._graph.connection.locks.hold_lock(("write", self._user.scope.key)):
             return await self._consolidate_window(window, result, batch, report, clock)
-
-    def _iterate_passages(self, window: Lease, result: Extraction) -> Iterator[Passage]:
-        """Iterate over the passages that need a vector: the turns, and what was extracted from them."""
-        yield from window.make_passages(result.forget_turn_ids).values()
-        yield from iterate_extracted_passages(result)
 
     async def _forget_on_request(self, window: Lease, result: Extraction) -> None:
         """Forget the turns that their author asked to forget: of this window, or the turns before it."""

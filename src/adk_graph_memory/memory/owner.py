@@ -18,9 +18,9 @@ from adk_graph_memory import errors
 from adk_graph_memory.consolidation.owner_words import (
     choose_object,
     find_read_wording,
-    make_claim_ref,
     make_correction_reading,
     make_ruling_reading,
+    refer_to_fact,
 )
 from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.graph import reviews
@@ -95,7 +95,7 @@ async def rule_fact(
         fact = _find_fact(snapshot, memory, id)
         if op == "unpin" and not fact.ruling.is_pinned:
             raise errors.InvalidArgument(reason=f"{fact.proposition.text!r} is not pinned")
-        claim, at = make_claim_ref(fact), _choose_moment(memory, fact)
+        claim, at = refer_to_fact(fact), _choose_moment(memory, fact)
         return _make_word(OwnerRuling(op, claim, reason=why, at=at))
 
     return await _add_word(user, make_word, preview=preview)
@@ -116,7 +116,7 @@ async def roll_back_fact(
     def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
         fact = _find_fact(snapshot, memory, id)
         wording = _find_wording(snapshot, fact, revision)
-        claim, at = make_claim_ref(fact), _choose_moment(memory, fact)
+        claim, at = refer_to_fact(fact), _choose_moment(memory, fact)
         return _make_word(OwnerRuling("rollback", claim, wording, reason=why, at=at))
 
     return await _add_word(user, make_word, preview=preview)

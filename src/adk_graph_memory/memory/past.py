@@ -201,17 +201,13 @@ def _select_recorded_memory(
     snapshot: MemorySnapshot, readings: Iterable[Reading], recorded: datetime
 ) -> RecordedMemory:
     known = tuple(
-        replace(reading, reread_at=_cut_times(reading.reread_at, recorded))
+        replace(reading, reread_at={id: time for id, time in reading.reread_at.items() if time <= recorded})
         for reading in readings
         if reading.at is not None and reading.at <= recorded
     )
     statements = snapshot.statements.items()
     statement_ids = (id for id, row in statements if row["stands"] and row["recorded_at"].to_native() <= recorded)
     return RecordedMemory(recorded, known, frozenset(statement_ids))
-
-
-def _cut_times(times: Mapping[str, datetime], until: datetime) -> dict[str, datetime]:
-    return {id: time for id, time in times.items() if time <= until}
 
 
 def _name_events(fact: StoredFact, event_ids: Mapping[str, str]) -> StoredFact:

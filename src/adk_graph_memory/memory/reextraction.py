@@ -75,7 +75,7 @@ class Rereader(Ingestion):
         await self._vectors.check_embedder()
         version = None if is_forced else self._extractor.version
         groups = await rereads.fetch_outdated_turns(self._graph, session.session_id, version, since)
-        windows = await self._make_windows(session.session_id, request_id, groups)
+        windows = await self._prepare_windows(session.session_id, request_id, groups)
         report = IngestReport(extractor=self._extractor.version)
         for self._group in groups:
             leases = LeasedWindows(tuple(window for window in windows if window.turns[0] in self._group.turns))
@@ -83,7 +83,7 @@ class Rereader(Ingestion):
             report += await self._ingest_windows(leases, extractor, start_time)
         return ReextractReport(request_id, session.session_id, report, tuple(self._changes))
 
-    async def _make_windows(self, session_id: str, request_id: str, groups: Sequence[OutdatedTurns]) -> list[Lease]:
+    async def _prepare_windows(self, session_id: str, request_id: str, groups: Sequence[OutdatedTurns]) -> list[Lease]:
         parts = [tuple(part) for group in groups for part in self._extractor.split_turns(group.turns)]
         ids = [request_id] if len(parts) == 1 else [f"{request_id}/{number}" for number in range(1, len(parts) + 1)]
         windows = [
@@ -153,7 +153,7 @@ class Rereader(Ingestion):
             json.dumps(asdict(planned.report)),
             self._extractor.model_name,
             self._group.topics,
-            [self._make_turn_row(turn, window, reading, remarks) for turn in turns],
+            [self._encode_reread_turn(turn, window, reading, remarks) for turn in turns],
         )
         outcome, rewrite = await self._user.rewriter.replace_reading(
             rereading, self._snapshot, is_preview=self._is_preview
@@ -162,7 +162,9 @@ class Rereader(Ingestion):
             self._changes.append(describe_change(reading.id, rewrite.difference))
         return outcome
 
-    def _make_turn_row(self, turn: Turn, window: Lease, reading: Reading, remarks: Sequence[Remark]) -> dict[str, Any]:
+    def _encode_reread_turn(
+        self, turn: Turn, window: Lease, reading: Reading, remarks: Sequence[Remark]
+    ) -> dict[str, Any]:
         remark = next((one for one in remarks if one.turn_id == turn.id), None)
         return {
             "memory_id": window.memory_ids[turn.id],

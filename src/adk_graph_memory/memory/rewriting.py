@@ -80,8 +80,13 @@ class Erasure:
 
         Turns that it read again count as they were read before.
         """
-        ids = {reading.id for reading in snapshot.readings if is_part_of(reading.id, ingest_id)}
-        readings = [reading for reading in snapshot.readings if reading.id in ids]
+        # a reading of an ingest has its id, or that of one of its windows
+        readings = [
+            reading
+            for reading in snapshot.readings
+            if reading.id == ingest_id or reading.id.startswith(f"{ingest_id}/")
+        ]
+        ids = {reading.id for reading in readings}
         former_ids = {
             id
             for reading in readings
@@ -127,11 +132,6 @@ def _find_idle_evidence(snapshot: MemorySnapshot, gone_ids: Collection[str]) -> 
         turn_ids = {source.turn_id for source in fact.sources if is_evidence(source.session_id)}
         (gone if f"fact:{fact.id}" in gone_ids else kept).update(turn_ids)
     return frozenset(gone - kept)
-
-
-def is_part_of(reading_id: str, ingest_id: str) -> bool:
-    """Whether a reading belongs to an ingest: it has its id, or that of one of its windows."""
-    return reading_id == ingest_id or reading_id.startswith(f"{ingest_id}/")
 
 
 FREE_REWRITES = 3
@@ -406,7 +406,7 @@ def list_remaining_readings(
     readings = list(snapshot.readings)
     for gone in (reading for reading in snapshot.readings if reading.id in erasure.reading_ids):
         readings = [_forget_rereading(reading, gone) for reading in readings]
-    return restrict_readings(readings, _make_removal(snapshot, erasure, readings, lost_words))
+    return restrict_readings(readings, _plan_removal(snapshot, erasure, readings, lost_words))
 
 
 def _forget_rereading(reading: Reading, gone: Reading) -> Reading:
@@ -443,7 +443,7 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
     return {id: (turn["author"], "model" if turn["role"] == "model" else "user") for id, turn in turns.items()}
 
 
-def _make_removal(
+def _plan_removal(
     snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading], lost_words: frozenset[str]
 ) -> Removal:
     kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}

@@ -67,7 +67,7 @@ async def _consolidate_statements(
     report = IngestReport(extractor=user.engine.extractor.version)
     for group in _group_by_metadata(statements):
         metadata, replaces = group[0].metadata, group[0].replaces_metadata
-        turns = [_make_turn(statement, user.scope) for statement in group]
+        turns = [_convert_statement(statement, user.scope) for statement in group]
         turns = await renew_turns(user.graph, STATEMENT_SESSION, turns)
         topics = {turn.id: item.topic for turn, item in zip(turns, group, strict=True) if item.topic}
         delta = JsonMapDelta.from_values(metadata, replaces=replaces)
@@ -87,7 +87,7 @@ def _prepare_statements(user: UserContext, topics: Mapping[str, str]) -> Prepare
     return PreparedExtractor(read_statements, extractor)
 
 
-def _make_turn(statement: Statement, scope: Scope) -> Turn:
+def _convert_statement(statement: Statement, scope: Scope) -> Turn:
     role: Role = "model" if statement.origin in ("agent", "tool") else "user"
     author = statement.author or (scope.owner_name if role == "user" else "agent")
     return Turn(
@@ -200,7 +200,7 @@ def _quote_turns(fact: Fact, turns: Mapping[str, Mapping[str, Any]], scope: Scop
         raise errors.InvalidArgument(reason=reason)
     expiries = (fact_rows.read_expiry(turns[source.turn_id]["expires_at"]) for source in quotes)
     return [
-        make_quote_turn(source, scope, author, expires_at) for source, expires_at in zip(quotes, expiries, strict=True)
+        convert_quote(source, scope, author, expires_at) for source, expires_at in zip(quotes, expiries, strict=True)
     ]
 
 
@@ -257,8 +257,8 @@ def make_promotion(fact: Fact, turns: Sequence[Turn], entities: Mapping[str, Der
     )
 
 
-def make_quote_turn(source: Source, scope: Scope, author: str, expires_at: datetime | None) -> Turn:
-    """Make a turn of a quote from the memory of this scope. The owner of the user's memory is a user here."""
+def convert_quote(source: Source, scope: Scope, author: str, expires_at: datetime | None) -> Turn:
+    """Convert a quote from the memory of this scope to a turn. The owner of that memory is a user here."""
     origin = "user" if source.is_owner else source.origin
     return Turn(
         id=digest("promoted", scope.key, *source.key),

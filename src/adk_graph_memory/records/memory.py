@@ -156,15 +156,15 @@ class MemoryDifference:
         return stored is None or stored.proposition.text != fact.proposition.text
 
 
-def _make_comparable(fact: Fact) -> Fact:
+def _order_sources(fact: Fact) -> Fact:
     """Return the fact with its sources in an order of their own."""
     return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)))
 
 
 def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
     """Find what of the stored memory is not as derived."""
-    facts = {id: (_make_comparable(fact), fact.origin) for id, fact in derived.facts.items()}
-    stored_facts = {id: (_make_comparable(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
+    facts = {id: (_order_sources(fact), fact.origin) for id, fact in derived.facts.items()}
+    stored_facts = {id: (_order_sources(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
     changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
     entities = derived.entities
     links = {pair: link.link for pair, link in derived.links.items()}

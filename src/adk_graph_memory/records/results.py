@@ -98,7 +98,10 @@ class IngestReport:
             busy=self.busy + other.busy,
             extractor=self.extractor or other.extractor,
             judge=self.judge or other.judge,
-            milliseconds=_add_durations(self.milliseconds, other.milliseconds),
+            milliseconds={
+                stage: self.milliseconds.get(stage, 0.0) + other.milliseconds.get(stage, 0.0)
+                for stage in {**self.milliseconds, **other.milliseconds}
+            },
         )
 
 
@@ -177,12 +180,13 @@ class Recollection:
     def prompt_text(self) -> str:
         """The line for a prompt: with the question that it answers, whose words they are, and when they are true."""
         question = f"(asked: {self.question}) " if self.question else ""
+        later = " / ".join(shorten_text(text, _MAX_NOTE_CHARACTERS) for text in self.superseded_by)
         notes = [
             self._manner_text,
             MACHINE_NOTES.get(self.origin, "") if self.kind == "fact" else "",
             self.plan or self._period_text,
             "" if self.is_current else ENDING_NOTES[self.ending or "replaced"],
-            f"since then: {' / '.join(map(_shorten_note, self.superseded_by))}" if self.superseded_by else "",
+            f"since then: {later}" if self.superseded_by else "",
             STALE_NOTE if self.is_stale else "",
         ]
         note = "; ".join(filter(None, notes))
@@ -407,14 +411,6 @@ class PruneReport:
     def total(self) -> int:
         """How much of all kinds."""
         return sum(asdict(self).values())
-
-
-def _shorten_note(text: str) -> str:
-    return shorten_text(text, _MAX_NOTE_CHARACTERS)
-
-
-def _add_durations(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
-    return {stage: first.get(stage, 0.0) + second.get(stage, 0.0) for stage in {**first, **second}}
 
 
 Section = Literal["who", "home", "work", "people", "preferences", "instructions", "other"]

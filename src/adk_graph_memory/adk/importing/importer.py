@@ -18,7 +18,7 @@ from adk_graph_memory.adk.importing import records
 from adk_graph_memory.adk.importing.databases import SessionTables
 from adk_graph_memory.adk.importing.records import MemorySource, SessionSource, SourceMemory, SourceSession, SourceState
 from adk_graph_memory.adk.importing.sources import open_source
-from adk_graph_memory.consolidation.fact_rules import make_statement_id
+from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
 from adk_graph_memory.graph import sessions, transfer
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.memory.graph_memory import GraphMemory
@@ -52,7 +52,7 @@ class MemoryWriter:
     async def _write_user(self, user: UserMemory, rows: Sequence[SourceMemory]) -> None:
         now, redactor = datetime.now(UTC), user.engine.redactor
         statements = await redactor.redact_statements([self._convert_source_memory(row, now) for row in rows])
-        ids = [make_statement_id(statement.id or "") for statement in statements]
+        ids = [compute_statement_memory_id(statement.id or "") for statement in statements]
         known = await transfer.fetch_told_memories(user.graph, ids)
         wanted = list[Statement]()
         for row, id, statement in zip(rows, ids, statements, strict=True):
