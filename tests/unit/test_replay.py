@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from adk_graph_memory.consolidation import replay
 from adk_graph_memory.consolidation.comparison import Comparison, compare_extraction
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
 from adk_graph_memory.records.facts import Candidates, Proposition
-from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.readings import OwnerRuling, Reading
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 USER = ExtractedEntity(0, "user", "person")
@@ -86,3 +87,75 @@ async def test_comparing_less_derives_the_same_of_what_a_model_replied(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await check_narrow(recorded.load_conversation(name), monkeypatch)
+
+
+def check_same(readings: list[Reading], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Check that comparing less derives the same; return the facts and what became of each."""
+    narrow = replay.replay_readings(readings)
+    with monkeypatch.context() as patch:
+        patch.setattr(replay, "_list_places", list_wide)
+        assert paper.digest_memory(replay.replay_readings(readings)) == paper.digest_memory(narrow)
+    return sorted((fact.proposition.text, fact.standing.state) for fact in narrow.facts.values())
+
+
+def read_fact(day: int, entities: dict[str, Any], predicate: str, text: str, **more: Any) -> Reading:
+    """A window that says one fact: of the first of these entities, and about the second if there is one."""
+    at = NOON + timedelta(days=day)
+    source = Source(f"event:{day}", text, 0, len(text), at, session_id="s", origin="user")
+    read = [ExtractedEntity(ref, name, **details) for ref, (name, details) in enumerate(entities.items())]
+    object_ref = 1 if len(read) > 1 else None
+    fact = ExtractedFact(
+        subject=0, predicate=predicate, object=object_ref, text=text, speaker="user", at=at, sources=(source,), **more
+    )
+    return Reading(f"reading-{day}", "s", Extraction(tuple(read), (fact,)), heard_turn_ids=(source.turn_id,), at=at)
+
+
+def merge_by_hand(readings: list[Reading], ref: int) -> list[Reading]:
+    """Add that the owner says that the entities of this number in the first two readings are one."""
+    keys = replay.replay_readings(readings).entity_keys
+    kept = [
+        dataclasses.replace(
+            reading, entity_keys={entity.ref: keys[reading.id, entity.ref] for entity in reading.extraction.entities}
+        )
+        for reading in readings
+    ]
+    names = keys[readings[0].id, ref], keys[readings[1].id, ref]
+    at = readings[-1].at + timedelta(days=1)
+    return [*kept, Reading("merge", "s", Extraction((), ()), at=at, ruling=OwnerRuling(op="merge", names=names))]
+
+
+def test_what_the_owner_merged_is_compared_when_the_predicate_is_next_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def travel(day: int, place: str, text: str, **more: Any) -> Reading:
+        return read_fact(day, {"user": {"type": "person"}, place: {"type": "place"}}, "travels_to", text, **more)
+
+    may = datetime(2026, 5, 5, tzinfo=UTC)
+    planned = travel(0, "Porto", "The user travels to Porto on 5 May", modality="planned", valid_from=may)
+    done = travel(70, "Invicta City", "The user travelled to Invicta City on 5 May", valid_from=may)
+    readings = merge_by_hand([planned, done], 1)
+    readings.append(travel(72, "Rome", "The user travels to Rome in June", modality="planned"))
+    assert check_same(readings, monkeypatch)[1] == ("The user travels to Porto on 5 May", "superseded")
+
+
+def test_what_two_said_whom_the_owner_merged_is_one_fact_when_they_next_speak(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tell(day: int, about: str, text: str) -> Reading:
+        return read_fact(day, {"Ana": {"type": "person", "about": about}}, "likes", text)
+
+    readings = merge_by_hand([tell(0, "sister", "Ana likes jazz"), tell(1, "colleague", "Ana likes jazz")], 0)
+    readings.append(tell(3, "sister", "Ana likes rock"))
+    assert [text for text, _ in check_same(readings, monkeypatch)] == ["Ana likes jazz", "Ana likes rock"]
+
+
+def test_an_author_whose_name_is_another_s_alias_is_no_further_entity(monkeypatch: pytest.MonkeyPatch) -> None:
+    ana = {"Ana Silva": {"type": "person", "aliases": ("Ana",)}}
+    met = read_fact(0, {"user": {"type": "person"}, **ana}, "knows", "The user knows Ana Silva")
+    said = read_fact(1, {"user": {"type": "person"}, "Bob": {"type": "person"}}, "knows", "The user knows Bob")
+    said = dataclasses.replace(said, extraction=dataclasses.replace(said.extraction, authors=(("Ana", "user"),)))
+    check_same([met, said], monkeypatch)
+    names = {entity.name for entity in replay.replay_readings([met, said]).entities.values()}
+    assert names == {"user", "Ana Silva", "Bob"}
+
+
+def test_a_judge_is_shown_all_facts_of_the_subject_and_predicate() -> None:
+    readings = [read_liking(number) for number in range(40)]
+    extraction = read_liking(50, what="The user loves song number 7").extraction
+    assert len(replay.select_candidates(readings, extraction, (), lambda _memory: ()).facts) == 40

@@ -19,7 +19,7 @@ from adk_graph_memory.consolidation.readings import adopt_entity_keys, recall_de
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.language.text import fold_text
-from adk_graph_memory.records.extractions import Extraction
+from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
 from adk_graph_memory.records.facts import (
     STATES_PREDICATE,
     Candidates,
@@ -92,7 +92,8 @@ class EntityLedger:
         """Select the entities that those of an extraction may be, and those of further keys."""
         lookup_keys = GraphLookup(extraction).entity_keys
         keys = {find_root_key(self.entities, key) for key in (*lookup_keys, *further_keys) if key in self.entities}
-        for entity in extraction.entities:
+        authors = (ExtractedEntity(0, name) for name, _ in extraction.authors)  # whose name may be another's alias
+        for entity in (*extraction.entities, *authors):
             for block in EntityGroup.from_extracted([entity]).blocking_keys:
                 keys |= self._keys_by_block.get(block, set())
         return tuple(_convert_to_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
@@ -232,7 +233,7 @@ def select_candidates(
     for reading in readings:
         replay.add_reading(reading)
     reading = Reading("", "", extraction, functional_predicates=tuple(functional_predicates))
-    return replay.select_candidates(reading, extraction, choose_ids(replay.collect_memory()))
+    return replay.select_candidates(reading, extraction, choose_ids(replay.collect_memory()), is_judged=True)
 
 
 class _Replay:
@@ -251,6 +252,8 @@ class _Replay:
         self._places: dict[str, tuple[object, ...]] = {}
         """a fact's id → where it is looked up"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)
+        self._changed_slots = set[tuple[str | None, str]]()
+        """subject and predicate of facts that say something else than when they were compared with others"""
 
     def collect_memory(self) -> DerivedMemory:
         """Return the memory as it is now."""
@@ -308,16 +311,24 @@ class _Replay:
         self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
         self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
 
-    def select_candidates(self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = ()) -> Candidates:
-        """Select the facts that the extraction may be about, and these, with all that ended them or rests on them."""
+    def select_candidates(
+        self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = (), *, is_judged: bool = False
+    ) -> Candidates:
+        """Select the facts that the extraction may be about, and these, with all that ended them or rests on them.
+
+        A judge is shown all facts of the same subject and predicate. What one has decided is recorded with the words
+        that it is about, so a replay needs only those that rules may compare.
+        """
         entities = self._ledger.select_known_entities(extraction, ())
         lookup = GraphLookup(extraction, reading.functional_predicates)
         resolution = lookup.resolve_entities(entities)
         machine_texts = {fact.text for fact in extraction.facts if is_machine_said(fact.sources)}
         places = set[object]()
         for proposition in lookup.list_propositions(resolution):
-            is_narrow = resolution.is_settled and proposition.text not in machine_texts
-            places.update(_list_places(proposition, is_narrow=is_narrow))
+            slot = proposition.subject, proposition.predicate
+            is_narrow = resolution.is_settled and proposition.text not in machine_texts and not is_judged
+            places.update(_list_places(proposition, is_narrow=is_narrow and slot not in self._changed_slots))
+            self._changed_slots.discard(slot)
         refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
         refs += [ref for pair in reading.dependencies for ref in pair]
         refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
@@ -387,7 +398,11 @@ class _Replay:
         )
 
     def _store_fact(self, fact: Fact) -> None:
-        id = fact.id
+        id, before = fact.id, self._facts.get(fact.id)
+        if before is not None and before.proposition is not fact.proposition:
+            old, new = before.proposition, fact.proposition
+            if (old.subject, old.predicate, old.value) != (new.subject, new.predicate, new.value):
+                self._changed_slots |= {(old.subject, old.predicate), (new.subject, new.predicate)}
         self._unindex_fact(id)
         self._facts[id] = fact
         self._places[id] = tuple(_list_fact_places(fact))
@@ -463,8 +478,9 @@ class _Replay:
 def _list_places(proposition: Proposition, *, is_narrow: bool) -> Iterator[object]:
     """List where the facts are looked up that a proposition may repeat, end or be ended by.
 
-    Where a subject has several values for a predicate, only facts of the same value are of interest (``is_narrow``),
-    unless its entities may turn out to be others, or an agent says it, who may repeat any of them in part.
+    Where a subject has several values for a predicate, rules compare only facts of the same value (``is_narrow``),
+    unless an agent says it, who may repeat any of them in part. What was not compared with them yet, because its
+    entities or its wording changed, or may turn out to be others, needs all of the subject and predicate.
     """
     yield proposition.signature
     if proposition.predicate != STATES_PREDICATE:

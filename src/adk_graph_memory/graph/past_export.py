@@ -99,7 +99,7 @@ async def iterate_past_nodes(
     places = await fetch_past_places(graph, memory)
     past = _PastUser(snapshot, memory, places)
     owner: PortableNode | None = None
-    async for node in transfer.iterate_nodes(graph, live):
+    async for node in transfer.iterate_nodes(graph, live, without=("Entity", "Revision")):
         then = past.restore_node(node)
         if node.place.label == "User":
             owner = then
@@ -140,8 +140,6 @@ class _PastUser:
                 then = self._restore_session(node)
             case "Event":
                 then = self._restore_event(node)
-            case "Entity" | "Revision":
-                then = None
             case "Fact":
                 then = node if node.properties["memory_id"] in self._memory.statement_ids else None
             case "Ingest":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,15 +56,19 @@ async def fetch_marks(graph: UserGraph) -> tuple[int, int]:
     return row["writes"], row["events"]
 
 
-async def iterate_nodes(graph: UserGraph, live: VectorSlot | None) -> AsyncIterator[PortableNode]:
+async def iterate_nodes(
+    graph: UserGraph, live: VectorSlot | None, *, without: Collection[str] = ()
+) -> AsyncIterator[PortableNode]:
     """Yield all nodes of a user: label by label, in the order of their keys; the user's own node comes first.
+
+    Labels in ``without`` are left out.
 
     A node carries the relationships that begin at it, but for those that say what has it: these end at it. So no node
     carries many, however many sessions a user has and events a session.
     """
     for row in await graph.run_statement("exported_user"):
         yield _read_node(graph.connection, row, "User", live, {})
-    for label, block in _BLOCKS.items():
+    for label, block in ((label, block) for label, block in _BLOCKS.items() if label not in without):
         after: Sequence[Any] = [-1 if name == "version" else "" for name in NODE_KEYS[label]]
         while rows := await graph.run_statement(f"exported_{block}", after=after, limit=NODES_PER_PAGE):
             refusals = await _fetch_refusals(graph, rows) if label == "Event" else {}

@@ -110,12 +110,20 @@ class Engine:
         return choose_guard(self._guard or self.connection.settings.guard)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class UserContext:
     """One user's memory, or that of a group; equal if engine and scope are."""
 
     engine: Engine
     scope: Scope
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UserContext):
+            return NotImplemented
+        return self.engine is other.engine and self.scope == other.scope
+
+    def __hash__(self) -> int:
+        return hash((id(self.engine), self.scope))
 
     @property
     def connection(self) -> Connection:

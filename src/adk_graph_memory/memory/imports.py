@@ -218,6 +218,7 @@ REFUSED = "refused by the database"
 REFUSALS = (errors.QueryFailed, errors.ConstraintViolated, errors.InvalidUnicode)
 """What the database says to a line that it does not take."""
 REFUSED_LINE = "not of this graph's vectors or artifact store"
+UNDERIVABLE = "whose memory could not be derived"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +255,9 @@ class SectionWriter:
             on_progress(self.tally.describe_progress())
         for edges in _batch_edges(_iterate_edges(section)):
             await self._write_by_halves(edges, self._write_edges)
-        if not self.is_derived:
-            await self.user.rewriter.restore_derivation()
         await self._erase_refused()
+        if not self.is_derived and await self._derive(section.place) and self.refused_readings:
+            await self._erase_refused()  # the facts of readings that are refused here
         return self.is_complete
 
     def _iterate_nodes(self, section: UserSection) -> Iterator[ExportedNode]:
@@ -332,6 +333,18 @@ class SectionWriter:
         for number in loose:
             row = rows[number]
             self.tally.skip(row.place, LOOSE, f"the graph has no {row.edge.other.label} {list(row.edge.other.key)}")
+
+    async def _derive(self, place: str) -> bool:
+        """Derive what follows from the readings; return whether that was possible."""
+        try:
+            await self.user.rewriter.restore_derivation()
+        except errors.DatabaseError:
+            raise
+        except Exception as error:  # noqa: BLE001  the other users of the file go on; the same import tries again
+            self.is_complete = False
+            self.tally.skip(place, UNDERIVABLE, repr(error))
+            return False
+        return True
 
     async def _erase_refused(self) -> None:
         """Forget once more what was forgotten here, with all that was derived from it."""
@@ -475,7 +488,7 @@ class ExportImporter:
         is_derived = header.recorded_at is None
         writer = SectionWriter(user, self.tally, self._target, checks_tombstones=has_tombstones, is_derived=is_derived)
         if await writer.write_section(section, self._on_progress):
-            if not is_derived and self._target.slot is not None:
+            if not is_derived and user.engine.vectors.embedder is not None:
                 await embed_missing_nodes(user)
             await transfer.finish_user(user.graph, header.id)
 

@@ -91,11 +91,8 @@ class _SearchOptions:
         """Complete a caller's options with the settings; None stands for an option that was left out.
 
         Raises:
-            TypeError: there is no such option.
             errors.InvalidArgument: an option is out of range, or ``now`` has no time zone.
         """
-        if unknown := sorted(options.keys() - RecallOptions.__annotations__.keys()):
-            raise TypeError(f"recall() got an unexpected keyword argument {unknown[0]!r}")
         defaults: dict[str, Any] = {
             "limit": settings.memory_max_results,
             "token_budget": settings.token_budget,
@@ -141,6 +138,8 @@ async def recall_memories(user: UserContext, query: str, options: RecallOptions)
 
     The user's own memory and each shared one are searched by themselves, in parallel.
     """
+    if unknown := sorted(options.keys() - RecallOptions.__annotations__.keys()):
+        raise TypeError(f"recall() got an unexpected keyword argument {unknown[0]!r}")
     if not isinstance(query, str):
         raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
     engine = user.engine
