@@ -67,7 +67,10 @@ def describe(checkup: Checkup) -> dict[str, tuple[int, bool]]:
 
 BROKEN = [
     pytest.param(
-        PORTO + "MATCH (f)-[s:SUPPORTED_BY]->() DELETE s", {"unsupported_facts": 1, "wrong_flags": 1}, id="no-support"
+        PORTO + "MATCH (f)-[s:SUPPORTED_BY]->() DELETE s "
+        "CREATE (:@Ingest {scope: $scope, id: 'x', state: 'claimed', lease_until: 1.0, lease: 'dead'})",
+        {"unsupported_facts": 1, "wrong_flags": 1, "overdue_leases": 1},
+        id="no-support-and-a-lease-is-over",
     ),
     pytest.param(PORTO + "SET f.support = 7", {"wrong_flags": 1}, id="support-miscounted"),
     pytest.param(FARO + "SET f.open = true", {"wrong_flags": 1}, id="open-though-over"),

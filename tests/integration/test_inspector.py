@@ -123,6 +123,7 @@ async def test_an_answer_as_of_a_day_is_that_of_then(client: httpx.AsyncClient) 
     page = await get_page(client, "/?question=Where does the user live?&as_of=2026-03-03")
     assert "The user lives in Porto" in page.text
     assert "The user lives in Faro" not in page.text
+    assert [await get_page(client, address) for address in page.list_addresses() if address.startswith("/facts/")]
 
 
 async def test_what_users_share_is_shown_as_such_without_a_page_of_its_own(neo4j_server: Any, app_name: str) -> None:

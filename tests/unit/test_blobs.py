@@ -81,7 +81,15 @@ async def test_a_bucket_without_its_library_names_the_extra(call: str, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("owner", "id"), [("..", "notes"), ("one/owner", "../../../notes"), ("", "/notes"), ("two", "../one/owner/a")]
+    ("owner", "id"),
+    [
+        ("..", "notes"),
+        ("one/owner", "../../../notes"),
+        ("", "/notes"),
+        ("two", "../one/owner/a"),
+        ("two/../one/owner", "a"),
+        ("two", "..\\one\\owner\\a"),
+    ],
 )
 async def test_no_name_leads_out_of_a_directory(tmp_path: Path, owner: str, id: str) -> None:
     notes = tmp_path / "notes"

@@ -255,6 +255,8 @@ async def test_what_stands_beside_a_functions_response_is_nobodys_own_word(autho
         ([ENTRY], {"expire_time": True}, "give seconds"),
         ([ENTRY], {"expire_time": []}, "give seconds"),
         ([ENTRY], {"ttl": True}, "give seconds"),
+        ([ENTRY], {"ttl": 1e300}, "no memory can be kept so long"),
+        ([ENTRY], {"expire_time": 1e12}, "no memory can be kept so long"),
     ],
 )
 def test_what_is_no_entry_or_no_option_is_refused(entries: Any, metadata: Any, message: str) -> None:

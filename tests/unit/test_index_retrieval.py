@@ -13,8 +13,10 @@ from neo4j.graph import Graph, Node
 from neo4j.time import DateTime
 from neo4j.vector import Vector
 
+from adk_graph_memory import errors
 from adk_graph_memory.retrieval.own_index.fulltext import choose_stop_words, format_search_text
 from adk_graph_memory.retrieval.own_index.results import IndexHit, read_hit, simplify_value
+from adk_graph_memory.retrieval.own_index.search import IndexRetrieval
 
 
 def make_node(**properties: Any) -> Node:
@@ -98,3 +100,9 @@ def test_words_are_quoted(text: str, query: str) -> None:
 
 def test_german_stop_words_are_left_out() -> None:
     assert format_search_text("Was kosten die Äpfel?", choose_stop_words("de")) == '"kosten" "Äpfel"'
+
+
+@pytest.mark.parametrize("top_k", [0, -1, True, 2.5])
+def test_a_number_of_hits_that_is_none_is_refused(top_k: Any) -> None:
+    with pytest.raises(errors.InvalidArgument, match="top_k"):
+        IndexRetrieval(index_type="fulltext", top_k=top_k)

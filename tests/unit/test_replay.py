@@ -1,9 +1,9 @@
-"""What a replay compares, and that comparing less derives the same."""
+"""What a replay derives and compares, that comparing less derives the same, and what of it is new to the graph."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,8 +14,10 @@ from tests.support import paper, recorded
 
 from adk_graph_memory.consolidation import replay
 from adk_graph_memory.consolidation.comparison import Comparison, compare_extraction
+from adk_graph_memory.consolidation.owner_words import make_claim_ref
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
 from adk_graph_memory.records.facts import Candidates, Proposition
+from adk_graph_memory.records.memory import DerivedMemory, StoredMemory, compare_memory
 from adk_graph_memory.records.readings import OwnerRuling, Reading
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -56,6 +58,23 @@ def test_what_an_agent_says_is_compared_with_all_that_it_may_repeat(compared: li
     said = [read_liking(0, what="The user likes loud songs"), read_liking(1)]
     said.append(read_liking(2, what="The user likes songs", origin="agent"))
     assert (len(replay.replay_readings(said).facts), compared) == (2, [0, 0, 2])
+
+
+def test_a_fact_rests_on_another_again_if_a_model_said_so() -> None:
+    base, resting = read_liking(0), read_liking(1)
+    facts = {fact.proposition.text: fact for fact in replay.replay_readings([base, resting]).facts.values()}
+    first, second = (facts[f"The user likes song {number}"] for number in range(2))
+    decided = replace(resting, dependencies=((make_claim_ref(second), make_claim_ref(first)),))
+    assert replay.replay_readings([base, decided]).dependencies == {(second.id, first.id)}
+
+
+def test_only_what_differs_from_the_graph_is_written_and_erased() -> None:
+    stored = StoredMemory(dependencies=frozenset({("a", "b"), ("a", "gone")}))
+    difference = compare_memory(stored, DerivedMemory(dependencies={("a", "b"), ("a", "new")}))
+    assert difference.dependencies == (("a", "new"),)
+    assert difference.erased_changes["dependencies"] == [["a", "gone"]]
+    assert difference.count == 2
+    assert compare_memory(stored, DerivedMemory(dependencies=set(stored.dependencies))).is_empty
 
 
 def list_wide(proposition: Proposition, *, is_narrow: bool) -> Iterator[object]:
@@ -114,7 +133,7 @@ def merge_by_hand(readings: list[Reading], ref: int) -> list[Reading]:
     """Add that the owner says that the entities of this number in the first two readings are one."""
     keys = replay.replay_readings(readings).entity_keys
     kept = [
-        dataclasses.replace(
+        replace(
             reading, entity_keys={entity.ref: keys[reading.id, entity.ref] for entity in reading.extraction.entities}
         )
         for reading in readings
@@ -149,7 +168,7 @@ def test_an_author_whose_name_is_another_s_alias_is_no_further_entity(monkeypatc
     ana = {"Ana Silva": {"type": "person", "aliases": ("Ana",)}}
     met = read_fact(0, {"user": {"type": "person"}, **ana}, "knows", "The user knows Ana Silva")
     said = read_fact(1, {"user": {"type": "person"}, "Bob": {"type": "person"}}, "knows", "The user knows Bob")
-    said = dataclasses.replace(said, extraction=dataclasses.replace(said.extraction, authors=(("Ana", "user"),)))
+    said = replace(said, extraction=replace(said.extraction, authors=(("Ana", "user"),)))
     check_same([met, said], monkeypatch)
     names = {entity.name for entity in replay.replay_readings([met, said]).entities.values()}
     assert names == {"user", "Ana Silva", "Bob"}

@@ -204,6 +204,18 @@ def test_what_took_the_place_of_a_turn_is_later_than_it() -> None:
     assert order(result(*rows, parsed_question=question, vector=1.0, ending=-2.0, recent=2.0))[0] == "new"
 
 
+def test_what_took_the_place_of_the_latest_turn_is_no_later_than_that() -> None:
+    rows = (
+        turn("then", vector_score=0.9, timestamp=9.0),
+        fact("old", "then", vector_score=0.85, state="superseded", valid_to=NOW - 10, successor_ids=("new",)),
+        fact("new", vector_score=0.55),
+        turn("sister", vector_score=0.85, timestamp=5.0),
+    )
+    question = ParsedQuestion("x", "x", is_present=True)
+    [best, *_] = result(*rows, parsed_question=question, vector=1.0, ending=-2.0, recent=2.0)
+    assert (best.id, best.score) == ("new", pytest.approx(4.0 + 2.0))  # that of the turn, which was the latest
+
+
 def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> None:
     rows = (
         *OLD,
@@ -609,6 +621,11 @@ def test_a_few_memories_do_not_tell_what_is_usual() -> None:
     assert many is not None
     assert few.normalize_score(0.9) > 0.5
     assert many.normalize_score(0.9) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(("vector_score", "nearness"), [(0.3, -0.4), (0.5, 0.0), (0.75, 0.5), (1.0, 1.0)])
+def test_nearness_is_told_between_what_is_usual_and_the_question_itself(vector_score: float, nearness: float) -> None:
+    assert BASELINE.normalize_score(vector_score) == pytest.approx(nearness)
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1"])

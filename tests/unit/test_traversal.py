@@ -42,3 +42,20 @@ def test_what_a_traversal_starts_beyond_the_results_must_be_bound(
     plan: tuple[int, int], results: tuple[int, int], is_leaving: bool
 ) -> None:
     assert is_leaving_scope(make_plan(*plan), make_plan(*results)) is is_leaving
+
+
+@pytest.mark.parametrize(
+    ("subquery", "is_leaving"),
+    [
+        ("MATCH (other:Memory) RETURN other.text", True),
+        ("MATCH (node)-[:NEXT]->(other) RETURN other.text", False),
+        ("MATCH (node)-[:NEXT]->(other), (other)-[:NEXT]->(last) RETURN last.text", False),
+        ("MATCH (node)-[:NEXT]->(other), (third)-[:NEXT]->(last) RETURN last.text", True),
+        ("MATCH (other:Memory) WHERE other.scope = $scope RETURN other.text", False),
+    ],
+)
+def test_a_subquery_in_an_expression_starts_where_the_node_does_not_lead(subquery: str, *, is_leaving: bool) -> None:
+    details = {"Details": f"node.text AS text, COLLECT {{ {subquery} }} AS others"}
+    inner = {"operatorType": "Projection@neo4j", "args": details}
+    plan = {"operatorType": "ProduceResults@neo4j", "args": {}, "children": [inner]}
+    assert is_leaving_scope(plan, {"operatorType": "ProduceResults@neo4j", "args": {}}) is is_leaving
