@@ -430,8 +430,8 @@ def test_answers_that_go_round_in_a_circle_end() -> None:
 
 def test_two_new_ones_who_are_one_go_by_the_name_of_the_one_that_is_meant() -> None:
     before = doubted(person(1, "Ann Lee"), person(2, "Annlee", window=1), known=[])
-    [planned] = answer_doubts(before, {2: make_entity_key("Ann Lee")}, []).planned_entities
-    assert planned == PlannedEntity(make_entity_key("Ann Lee"), "Ann Lee", "person", ("Annlee",), is_new=True)
+    [planned] = answer_doubts(before, {2: digest_entity_name("Ann Lee")}, []).planned_entities
+    assert planned == PlannedEntity(digest_entity_name("Ann Lee"), "Ann Lee", "person", ("Annlee",), is_new=True)
 
 
 # --- measured -----------------------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ def test_a_number_is_passed_over_where_the_kind_clashes_or_no_words_hold_the_nam
 
 def test_a_number_beside_another_writing_of_a_name_makes_no_doubt() -> None:
     resolution = resolve_entities([numbered("Mueller", TOM)], [held("Müller"), TOM])
-    assert (resolution.keys_by_ref[1], resolution.doubts) == (make_entity_key("Müller"), ())
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (digest_entity_name("Müller"), ())
 
 
 @pytest.mark.parametrize(("one", "other"), [(INES, TOM), (TOM, held("Tetris", type="object")), (INES, held("Inés"))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from adk_graph_memory.consolidation.owner_words import find_read_wording, make_claim_ref, make_ruling_reading
+from adk_graph_memory.consolidation.owner_words import find_read_wording, make_ruling_reading, refer_to_fact
 from adk_graph_memory.consolidation.provenance import trace_fact
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
@@ -31,7 +31,7 @@ def derive_facts(*readings: Reading) -> dict[str, Fact]:
 
 def test_what_the_owner_takes_back_was_never_true_from_then_on_and_its_history_names_the_change() -> None:
     readings = [read(BEES, "event:1"), read(GOATS, "event:2")]
-    ruling = OwnerRuling("retract", make_claim_ref(derive_facts(*readings)[BEES]), reason="I sold them.")
+    ruling = OwnerRuling("retract", refer_to_fact(derive_facts(*readings)[BEES]), reason="I sold them.")
     readings.append(make_ruling_reading(ruling, NOON + timedelta(days=1)))
     facts = derive_facts(*readings)
     assert [(facts[text].standing.state, facts[text].retired_at) for text in (BEES, GOATS)] == [

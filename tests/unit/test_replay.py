@@ -14,7 +14,7 @@ from tests.support import paper, recorded
 
 from adk_graph_memory.consolidation import replay
 from adk_graph_memory.consolidation.comparison import Comparison, compare_extraction
-from adk_graph_memory.consolidation.owner_words import make_claim_ref
+from adk_graph_memory.consolidation.owner_words import refer_to_fact
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
 from adk_graph_memory.records.facts import Candidates, Proposition
 from adk_graph_memory.records.memory import DerivedMemory, StoredMemory, compare_memory
@@ -64,7 +64,7 @@ def test_a_fact_rests_on_another_again_if_a_model_said_so() -> None:
     base, resting = read_liking(0), read_liking(1)
     facts = {fact.proposition.text: fact for fact in replay.replay_readings([base, resting]).facts.values()}
     first, second = (facts[f"The user likes song {number}"] for number in range(2))
-    decided = replace(resting, dependencies=((make_claim_ref(second), make_claim_ref(first)),))
+    decided = replace(resting, dependencies=((refer_to_fact(second), refer_to_fact(first)),))
     assert replay.replay_readings([base, decided]).dependencies == {(second.id, first.id)}
 
 
