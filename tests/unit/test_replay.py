@@ -164,6 +164,17 @@ def test_what_two_said_whom_the_owner_merged_is_one_fact_when_they_next_speak(mo
     assert [text for text, _ in check_same(readings, monkeypatch)] == ["Ana likes jazz", "Ana likes rock"]
 
 
+async def test_what_holds_again_is_compared_with_what_was_said_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user moves from Lisbon to Berlin, lives in Lisbon again, and only then is the move called off."""
+    name = "outcome: heard where it was, and then called off"
+    [history] = [history for history in make_histories() if history.name == name]
+    first, moved, off, again = make_portions(history)["told"]
+    conversation = paper.tell_history(history, [first, moved, again, off])
+    readings = await paper.read_portions(conversation.make_reader(), conversation.portions)
+    home = "The user lives in Lisbon."
+    assert [fact for fact in check_same(readings, monkeypatch) if fact[0] == home] == [(home, "current")]
+
+
 def test_an_author_whose_name_is_another_s_alias_is_no_further_entity(monkeypatch: pytest.MonkeyPatch) -> None:
     ana = {"Ana Silva": {"type": "person", "aliases": ("Ana",)}}
     met = read_fact(0, {"user": {"type": "person"}, **ana}, "knows", "The user knows Ana Silva")

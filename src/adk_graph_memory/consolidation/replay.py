@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeAlias
 
 from adk_graph_memory.consolidation import entity_groups, entity_resolution, owner_words
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
@@ -252,8 +253,8 @@ class _Replay:
         self._places: dict[str, tuple[object, ...]] = {}
         """a fact's id → where it is looked up"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)
-        self._changed_slots = set[tuple[str | None, str]]()
-        """subject and predicate of facts that say something else than when they were compared with others"""
+        self._changed_slots = set[_Slot]()
+        """subject and predicate of facts that changed since all of that subject and predicate were compared"""
 
     def collect_memory(self) -> DerivedMemory:
         """Return the memory as it is now."""
@@ -323,18 +324,21 @@ class _Replay:
         lookup = GraphLookup(extraction, reading.functional_predicates)
         resolution = lookup.resolve_entities(entities)
         machine_texts = {fact.text for fact in extraction.facts if is_machine_said(fact.sources)}
-        places = set[object]()
+        places, slots = set[object](), set[_Slot]()
         for proposition in lookup.list_propositions(resolution):
-            slot = proposition.subject, proposition.predicate
-            is_narrow = resolution.is_settled and proposition.text not in machine_texts and not is_judged
-            places.update(_list_places(proposition, is_narrow=is_narrow and slot not in self._changed_slots))
+            slot = _get_slot(proposition)
+            is_settled = resolution.is_settled and proposition.text not in machine_texts and not is_judged
+            is_narrow = is_settled and slot not in self._changed_slots
+            places.update(_list_places(proposition, is_narrow=is_narrow))
+            if is_narrow and slot[1] != STATES_PREDICATE:
+                slots.add(slot)
             self._changed_slots.discard(slot)
         refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
         refs += [ref for pair in reading.dependencies for ref in pair]
         refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
         places |= {key for ref in refs for key in ref.source_keys}
         ids = {id for place in places for id in self._ids_by_place.get(place, ())}
-        ids = self._collect_component(ids | self._facts.keys() & set(fact_ids))
+        ids = self._collect_component(ids | self._facts.keys() & set(fact_ids), slots)
         facts = [self._facts[id] for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
         entities = self._ledger.select_known_entities(extraction, keys)
@@ -343,14 +347,23 @@ class _Replay:
         dependencies = tuple(pair for pair in pairs if pair in self._dependencies)
         return Candidates(entities, tuple(facts), links, dependencies=dependencies)
 
-    def _collect_component(self, ids: Iterable[str]) -> set[str]:
-        """Collect the facts that are linked to any of these, however far away."""
+    def _collect_component(self, ids: Iterable[str], slots: Collection[_Slot]) -> set[str]:
+        """Collect the facts that are linked to any of these, however far away.
+
+        In these slots, also collect those of the same value: what ends or holds again is compared with them.
+        """
         component, pending = set[str](), list(ids)
         while pending:
             id = pending.pop()
-            if id not in component:
-                component.add(id)
-                pending += self._neighbours.get(id, ())
+            if id in component:
+                continue
+            component.add(id)
+            pending += self._neighbours.get(id, ())
+            fact = self._facts[id]
+            if _get_slot(fact.proposition) in slots:
+                for place in (*_list_places(fact.proposition, is_narrow=True), *fact.equivalent_signatures):
+                    others = self._ids_by_place.get(place, ())
+                    pending += [other for other in others if _get_slot(self._facts[other].proposition) in slots]
         return component
 
     def _apply_plan(self, plan: WritePlan, reading: Reading) -> None:
@@ -399,10 +412,8 @@ class _Replay:
 
     def _store_fact(self, fact: Fact) -> None:
         id, before = fact.id, self._facts.get(fact.id)
-        if before is not None and before.proposition is not fact.proposition:
-            old, new = before.proposition, fact.proposition
-            if (old.subject, old.predicate, old.value) != (new.subject, new.predicate, new.value):
-                self._changed_slots |= {(old.subject, old.predicate), (new.subject, new.predicate)}
+        if before is not None and (before.proposition, before.standing) != (fact.proposition, fact.standing):
+            self._changed_slots |= {_get_slot(before.proposition), _get_slot(fact.proposition)}
         self._unindex_fact(id)
         self._facts[id] = fact
         self._places[id] = tuple(_list_fact_places(fact))
@@ -475,6 +486,14 @@ class _Replay:
                 self._mentions.setdefault((turn_id, new_key), new_former)
 
 
+_Slot: TypeAlias = tuple[str | None, str]
+"""The subject and the predicate of facts."""
+
+
+def _get_slot(proposition: Proposition) -> _Slot:
+    return proposition.subject, proposition.predicate
+
+
 def _list_places(proposition: Proposition, *, is_narrow: bool) -> Iterator[object]:
     """List where the facts are looked up that a proposition may repeat, end or be ended by.
 
@@ -484,12 +503,12 @@ def _list_places(proposition: Proposition, *, is_narrow: bool) -> Iterator[objec
     """
     yield proposition.signature
     if proposition.predicate != STATES_PREDICATE:
-        slot = proposition.subject, proposition.predicate
+        slot = _get_slot(proposition)
         yield (*slot, proposition.value) if is_narrow and not proposition.is_functional else slot
 
 
 def _list_fact_places(fact: Fact) -> Iterator[object]:
-    slot = fact.proposition.subject, fact.proposition.predicate
+    slot = _get_slot(fact.proposition)
     yield fact.proposition.signature
     if fact.proposition.predicate != STATES_PREDICATE:
         yield from (slot, (*slot, fact.proposition.value))
