@@ -429,6 +429,7 @@ class _Replay:
         if fact is None:
             return
         self._unindex_fact(id)
+        self._changed_slots.add(_get_slot(fact.proposition))
         self._links = {pair: link for pair, link in self._links.items() if id not in pair}
         self._dependencies = {pair for pair in self._dependencies if id not in pair}
         for other in self._neighbours.pop(id, ()):
@@ -444,6 +445,8 @@ class _Replay:
         self._connect(*pair)
 
     def _connect(self, id: str, other: str) -> None:
+        if other not in self._neighbours[id]:
+            self._changed_slots |= {_get_slot(self._facts[one].proposition) for one in (id, other)}
         self._neighbours[id].add(other)
         self._neighbours[other].add(id)
 
