@@ -82,7 +82,6 @@ class KeptConnection:
         self._driver: neo4j.Driver | None = None
         self._last_driver: neo4j.Driver | None = None
         """the driver opened last, even if it is closed: a thread may still be opening a connection with it"""
-        self._finalizer: weakref.finalize[..., KeptConnection] | None = None
         self._process = 0
         self._addresses = set[neo4j.Address]()
         """where the driver has opened connections: more than one in a cluster"""
@@ -130,9 +129,7 @@ class KeptConnection:
         self._process = os.getpid()
         self._addresses.clear()
         driver = self._connection.open_sync_driver(resolver=resolve, max_connection_lifetime=-1)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        self._finalizer = weakref.finalize(self, _close_own_driver, driver, self._process)
+        weakref.finalize(self, _close_own_driver, driver, self._process)
         self._last_driver = driver
         return driver
 
@@ -235,7 +232,6 @@ class StatementPlanner:
         self._connection, self._lock, self._is_paused = connection, threading.Lock(), False
         self._kept_connection = KeptConnection(connection)
         self._run: _PlanningRun | None = None
-        self._closing: _PlanningRun | None = None
         self.list_statements: ListStatements | None = None
         """If None, each statement is planned at its first use: enough for a command that runs once."""
 
@@ -266,8 +262,7 @@ class StatementPlanner:
             return
         with self._lock:
             if self._run is None or self._run.is_outdated:
-                previous = self._run or self._closing
-                self._run = _PlanningRun(self._connection, self._kept_connection, self.list_statements, previous)
+                self._run = _PlanningRun(self._connection, self._kept_connection, self.list_statements, self._run)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -303,21 +298,16 @@ class StatementPlanner:
         """End what goes on and close its driver; the next use of the connection starts it again."""
         with self._lock:
             run, self._run = self._run, None
-            self._closing = run or self._closing
         if run is not None:
             await asyncio.to_thread(self._close, run)
 
     def _close(self, run: _PlanningRun) -> None:
         run.is_ended = True
         run.thread.join(CLOSING_SECONDS)
+        self._kept_connection.close()
         while run.thread.is_alive():  # it may open another connection, or driver, until it notices
-            self._kept_connection.close()
             run.thread.join(WAKING_SECONDS)
-        with self._lock:
-            if self._closing is run:
-                self._closing = None
-            if self._run is None:  # else the next run waits for the end of this one, and uses the driver
-                self._kept_connection.close()
+            self._kept_connection.close()
 
 
 class _PlanningRun:
@@ -377,7 +367,7 @@ class _PlanningRun:
         except (driver_errors.DriverError, driver_errors.Neo4jError, OSError, errors.GraphMemoryError) as error:
             logger.debug("The server plans statements at their first use: %r", error)
             self._plans = None
-            if not is_transient(error) and not self.is_ended:  # the next use would fail alike
+            if not is_transient(error):  # the next use would fail alike
                 self._plans = self._server.plans
                 self._server.trust()
         finally:
