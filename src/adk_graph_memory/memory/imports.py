@@ -340,7 +340,7 @@ class SectionWriter:
             await self.user.rewriter.restore_derivation()
         except errors.DatabaseError:
             raise
-        except Exception as error:  # noqa: BLE001  the other users of the file go on; the same import tries again
+        except (errors.GraphMemoryError, LookupError, TypeError, ValueError) as error:  # what its lines may lead to
             self.is_complete = False
             self.tally.skip(place, UNDERIVABLE, repr(error))
             return False
