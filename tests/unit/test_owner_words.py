@@ -16,7 +16,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 BEES, GOATS = "The user keeps bees", "The user keeps goats"
 
 
-def read(text: str, turn_id: str, **more: Any) -> Reading:
+def read_statement(text: str, turn_id: str, **more: Any) -> Reading:
     """A turn in which the user says that they keep something."""
     source = Source(turn_id, "That is so", 0, 10, NOON, session_id="s")
     said = {"subject": 0, "predicate": "keeps", "object": None, "text": text, "speaker": "user", "at": NOON}
@@ -30,7 +30,7 @@ def derive_facts(*readings: Reading) -> dict[str, Fact]:
 
 
 def test_what_the_owner_takes_back_was_never_true_from_then_on_and_its_history_names_the_change() -> None:
-    readings = [read(BEES, "event:1"), read(GOATS, "event:2")]
+    readings = [read_statement(BEES, "event:1"), read_statement(GOATS, "event:2")]
     ruling = OwnerRuling("retract", refer_to_fact(derive_facts(*readings)[BEES]), reason="I sold them.")
     readings.append(make_ruling_reading(ruling, NOON + timedelta(days=1)))
     facts = derive_facts(*readings)
@@ -50,11 +50,11 @@ def test_what_the_owner_takes_back_was_never_true_from_then_on_and_its_history_n
 
 def test_a_wording_has_the_dates_with_which_it_was_read_from_the_fact_s_own_words() -> None:
     own, other = datetime(2024, 5, 4, tzinfo=UTC), datetime(2020, 5, 4, tzinfo=UTC)
-    [fact] = derive_facts(read(BEES, "event:1")).values()
+    [fact] = derive_facts(read_statement(BEES, "event:1")).values()
     readings = [
-        read(GOATS, "event:2", valid_from=other),  # the same wording of other words
-        read(BEES, "event:1", valid_from=other),  # another wording of the same words
-        read(GOATS, "event:1", valid_from=own),
+        read_statement(GOATS, "event:2", valid_from=other),  # the same wording of other words
+        read_statement(BEES, "event:1", valid_from=other),  # another wording of the same words
+        read_statement(GOATS, "event:1", valid_from=own),
     ]
     found = find_read_wording(readings, fact, GOATS)
     assert (found.text, found.valid_from) == (GOATS, own)

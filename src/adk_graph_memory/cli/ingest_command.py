@@ -214,7 +214,7 @@ def _make_ingester(service: adk_graph_memory.Neo4jMemoryService) -> batches.RunT
 
 
 def _plan_batch(jobs: Sequence[IngestJob], memory: adk_graph_memory.GraphMemory) -> list[batches.BatchJob]:
-    """Plan jobs of which those of one user run one after another; a failed one holds up no other."""
+    """Plan the jobs: one user's run one after another, and a failed one holds up no other."""
 
     def plan_job(number: int, job: IngestJob) -> batches.BatchJob:
         window_tokens = memory.connection.settings.limits.window_tokens

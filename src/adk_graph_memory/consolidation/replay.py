@@ -249,7 +249,7 @@ class _Replay:
         self._entity_keys: dict[tuple[str, int], str] = {}
         self._name_rulings: list[OwnerRuling] = []
         self._ids_by_place: dict[object, set[str]] = defaultdict(set)
-        """signature, (subject, predicate), source key or entity key → ids of facts"""
+        """signature, (subject, predicate) with or without the value, source key or entity key → ids of facts"""
         self._places: dict[str, tuple[object, ...]] = {}
         """a fact's id → where it is looked up"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)

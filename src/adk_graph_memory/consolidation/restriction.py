@@ -420,6 +420,6 @@ def _find_closest_facts(
 
 
 def resolve_read_proposition(reading: Reading, fact: ExtractedFact) -> Proposition:
-    """Resolve a fact to a proposition as it was read; an entity that was held back then goes by the key of its name."""
+    """Resolve a fact to a proposition as it was read; an entity that was held back gets the key of its name."""
     keys = {entity.ref: digest_entity_name(entity.name) for entity in reading.extraction.entities}
     return fact_rules.resolve_proposition(fact, {**keys, **reading.entity_keys}, reading.functional_predicates)

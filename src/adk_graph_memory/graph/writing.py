@@ -300,7 +300,7 @@ async def begin_rewrite(
 
 
 async def replace_readings(transaction: Transaction, readings: Mapping[str, Reading | None]) -> None:
-    """Store readings in their requests, within an open transaction; a request of which nothing is left goes."""
+    """Store readings in their requests, within an open transaction, and delete requests that are now empty."""
     rows = [_encode_reading_row(id, reading) for id, reading in readings.items()]
     await transaction.run_rows("rewrite_readings", rows)
 
