@@ -476,6 +476,27 @@ async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner
     assert fact_rows == [[before, 1, "current"]]
 
 
+COUNTS = """MATCH (u:@User {scope: $scope})
+RETURN u.writes, COUNT { MATCH (:@Fact {scope: $scope}) },
+       COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.reading CONTAINS 'herring' }"""
+
+
+async def test_an_edit_is_written_at_once_and_leaves_none_of_the_former_words(
+    make: Make, owner: dict[str, str]
+) -> None:
+    herring, meat = make_fact("I eat herring"), make_fact(STEAK)
+    memory = make(reply(make_fact("I eat figs")), reply(herring, meat), reply(meat))
+    memory.engine.judge = None
+    await memory.remember([turn("I eat figs.")], session_id="s1", **owner)
+    await memory.remember([turn(f"{STEAK}. I eat herring.", day=1)], session_id="s2", **owner)
+    assert await rows(memory, owner, COUNTS) == [[2, 3, 1]]
+    await memory.remember([turn(f"{STEAK}.", day=1)], session_id="s2", **owner)
+    assert await rows(memory, owner, COUNTS) == [[3, 2, 0]]
+    assert await states(memory, owner) == {"I eat figs": "current", STEAK: "current"}
+    [checkup] = [one async for one in memory.check_memories(**owner)]
+    assert (checkup.unread, checkup.unembedded, checkup.differences) == (0, 0, 0)
+
+
 # -- two who turn out to be one ----------------------------------------------------------------------------------
 
 HELD = """MATCH (n:@Entity {scope: $scope})<-[:SUBJECT]-(f:@Fact) WITH n, f ORDER BY f.text

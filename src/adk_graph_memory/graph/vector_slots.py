@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from neo4j import Record
@@ -56,6 +56,10 @@ class EmbeddingBatch:
     embeddings: Mapping[Passage, Embedding] = field(default_factory=dict)
     has_embedder: bool = False
     """whether texts without a vector get one later"""
+
+    def __add__(self, other: EmbeddingBatch) -> EmbeddingBatch:
+        """Return it with the other's embeddings; if those go into another slot, their texts get a vector later."""
+        return replace(self, embeddings={**self.embeddings, **other.embeddings}) if other.slot == self.slot else self
 
     def to_parameters(self) -> dict[str, Any]:
         """Parameters of the statements that write vectors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -25,22 +25,39 @@ WriteOutcome = Literal["written", "taken", "outdated"]
 _ChangeRows = dict[str, list[Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """What is to be written of a window, and the user's count of writes when its candidates were fetched."""
+
+    plan: WritePlan
+    reading: Reading
+    report: IngestReport
+    writes: int
+
+
 async def apply_plan(
     graph: UserGraph,
     window: Lease,
-    plan: WritePlan,
+    planned: WindowPlan,
     batch: EmbeddingBatch,
-    report: IngestReport,
-    reading: Reading,
-    writes: int,
+    rewrite: Callable[[Transaction], Awaitable[None]] | None = None,
 ) -> WriteOutcome:
     """Write the plan of a window and finish its ingest, with the report and what was read, in one transaction.
 
+    Args:
+        graph: the user's graph.
+        window: the window.
+        planned: what is written of it.
+        batch: the vectors of new texts.
+        rewrite: writes entities and facts instead of the plan.
+
     Returns:
         ``written``; ``taken`` if another worker has taken over the lease; ``outdated`` if the user's memory was
-        written to since the candidates were fetched (``writes`` was the count then): fetch them again.
+        written to since the candidates were fetched: fetch them again.
     """
-    slot = batch.to_parameters()
+    plan, reading, report, slot = planned.plan, planned.reading, planned.report, batch.to_parameters()
+    if rewrite is not None:
+        plan = WritePlan(remarks=plan.remarks, forget_turn_ids=plan.forget_turn_ids)
     changes = await asyncio.to_thread(_encode_change_rows, window, plan, batch, report)
     encoded_reading = await asyncio.to_thread(encode_reading, reading)
 
@@ -49,7 +66,7 @@ async def apply_plan(
             "finish_ingest",
             ingest=window.ingest_id,
             lease=window.lease_id,
-            writes=writes,
+            writes=planned.writes,
             report=json.dumps(asdict(report)),
             reading=encoded_reading,
             held=len(reading.held) or None,
@@ -63,7 +80,8 @@ async def apply_plan(
         await transaction.run_rows("write_facts", changes["facts"], **slot)
         await write_changes(transaction, changes)
         await mark_unread_turns(transaction, reading)
-        await transaction.run_rows("retract_support", changes["still_said"])
+        if rewrite is not None:
+            await rewrite(transaction)
         await transaction.run_rows("embed_memories", changes["late"], **slot)
         if plan.forget_turn_ids:
             await transaction.run_statement("erase_idle_ingests")
@@ -125,7 +143,6 @@ def _encode_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, r
         "dependencies": [list(pair) for pair in plan.dependencies],
         "revisions": [fact_rows.encode_revision_row(revision, memory_ids, report.judge) for revision in plan.revisions],
         "touched": sorted(touched_ids),
-        "still_said": _list_kept_quotes(window, plan),
         "late": [
             {"memory_id": id, **batch.make_vector_columns(passage)}
             for id, passage in window.unembedded_passages.items()
@@ -172,16 +189,6 @@ def _encode_entity_rows(plan: WritePlan, batch: EmbeddingBatch, judge: str) -> l
         }
         for entity in plan.entities
     ]
-
-
-def _list_kept_quotes(window: Lease, plan: WritePlan) -> list[dict[str, Any]]:
-    """For each edited turn, the keys of the quotes that still support facts of this plan."""
-    memory_ids = window.memory_ids
-    quote_keys: dict[str, list[str]] = {id: [] for id in sorted(window.edited_turn_ids.intersection(memory_ids))}
-    for source in (source for fact in plan.facts for source in fact.sources):
-        if source.turn_id in quote_keys:
-            quote_keys[source.turn_id].append(source.quote_key)
-    return [{"event": memory_ids[id], "keys": keys} for id, keys in quote_keys.items()]
 
 
 # -- what a rewrite changes ------------------------------------------------------------------------------------
@@ -289,6 +296,12 @@ async def begin_rewrite(
     if not rows or not rows[0]["is_current"]:
         return False
     await transaction.run_rows("restore_former_readings", undone_ids)
+    await store_kept_readings(transaction, snapshot, readings)
+    return True
+
+
+async def store_kept_readings(transaction: Transaction, snapshot: MemorySnapshot, readings: Sequence[Reading]) -> None:
+    """Store what is left of the snapshot's readings, within an open transaction."""
     kept = {reading.id: replace(reading, reread_at={}) for reading in readings}
     changed = {
         reading.id: kept.get(reading.id)
@@ -296,7 +309,6 @@ async def begin_rewrite(
         if kept.get(reading.id) != replace(reading, reread_at={})
     }
     await replace_readings(transaction, changed)
-    return True
 
 
 async def replace_readings(transaction: Transaction, readings: Mapping[str, Reading | None]) -> None:

@@ -24,6 +24,7 @@ from adk_graph_memory.graph.candidates import fetch_candidates
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.graph.writing import WindowPlan
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.memory.engine import Engine, Readers, UserContext
 from adk_graph_memory.memory.guard import Guard, Screening
@@ -79,15 +80,6 @@ class _Judgement(NamedTuple):
             return self
         answers, usage = await judge.decide(draft)
         return _Judgement(draft, answers, self.usage + usage)
-
-
-class WindowPlan(NamedTuple):
-    """What is to be written of a window, and the user's count of writes when its candidates were fetched."""
-
-    plan: WritePlan
-    reading: Reading
-    report: IngestReport
-    writes: int
 
 
 class Ingestion:
@@ -263,11 +255,9 @@ class Ingestion:
 
     async def _store_plan(self, window: Lease, planned: WindowPlan, batch: EmbeddingBatch) -> writing.WriteOutcome:
         """Write the plan, unless somebody wrote to the user or took over the window meanwhile."""
-        plan, reading, report, writes = planned
-        outcome = await writing.apply_plan(self._graph, window, plan, batch, report, reading, writes)
-        if window.edited_turn_ids and outcome == "written":  # what rested on the former words alone goes
-            await self._user.rewriter.restore_derivation()
-        return outcome
+        if window.edited_turn_ids:
+            return await self._user.rewriter.apply_edit(window, planned, batch)
+        return await writing.apply_plan(self._graph, window, planned, batch)
 
     async def _fetch_candidates(
         self, window: Lease, result: Extraction, batch: EmbeddingBatch

@@ -22,10 +22,10 @@ from adk_graph_memory.graph import rereads, snapshots, writing
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
 from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.graph.writing import Rereading
+from adk_graph_memory.graph.writing import Rereading, WindowPlan
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.engine import Engine, UserContext
-from adk_graph_memory.memory.ingestion import Ingestion, WindowPlan, iterate_extracted_passages
+from adk_graph_memory.memory.ingestion import Ingestion, iterate_extracted_passages
 from adk_graph_memory.memory.rewriting import list_readings_without
 from adk_graph_memory.records.extractions import Extraction, Remark
 from adk_graph_memory.records.facts import Candidates

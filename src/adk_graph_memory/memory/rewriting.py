@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,12 +25,13 @@ from adk_graph_memory.consolidation.restriction import (
 from adk_graph_memory.consolidation.salvage import salvage_reading
 from adk_graph_memory.graph import erasing, reviews, snapshots, writing
 from adk_graph_memory.graph.connection import Transaction, UserGraph
+from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.graph.writing import Rereading
+from adk_graph_memory.graph.writing import Rereading, WindowPlan
 from adk_graph_memory.records.memory import DerivedMemory, MemoryDifference, MemorySnapshot, compare_memory
 from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading
 from adk_graph_memory.records.results import Receipt
-from adk_graph_memory.records.turns import Role, is_evidence
+from adk_graph_memory.records.turns import Passage, Role, is_evidence
 
 if TYPE_CHECKING:
     from adk_graph_memory.memory.vectors import GraphVectors
@@ -246,6 +247,24 @@ class Rewriter:
 
         return await self._graph.transact(work), rewrite
 
+    async def apply_edit(self, window: Lease, planned: WindowPlan, batch: EmbeddingBatch) -> writing.WriteOutcome:
+        """Write a window with edited turns; what rested on their former words alone goes in the same transaction.
+
+        Args, returns: those of :func:`.writing.apply_plan`.
+        """
+        snapshot = await snapshots.fetch_snapshot(self._graph)
+        if snapshot.writes != planned.writes:
+            return "outdated"
+        snapshot = replace(snapshot, readings=(*snapshot.readings, planned.reading))
+        rewrite = await asyncio.to_thread(_plan_erasure, snapshot, NOTHING)
+        batch += await self._embed_passages(rewrite.difference, batch.embeddings)
+
+        async def write_rest(transaction: Transaction) -> None:
+            await writing.store_kept_readings(transaction, snapshot, rewrite.readings)
+            await writing.write_difference(transaction, rewrite.difference, batch)
+
+        return await writing.apply_plan(self._graph, window, planned, batch, write_rest)
+
     async def restore_derivation(self) -> MemoryDifference:
         """Let the graph become what the user's readings make of it; return what was different."""
         rewrite = await self._rewrite_memory(
@@ -344,11 +363,12 @@ class Rewriter:
         await writing.write_difference(transaction, rewrite.difference, batch)
         return True
 
-    async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
+    async def _embed_passages(self, difference: MemoryDifference, known: Container[Passage] = ()) -> EmbeddingBatch:
         """Embed new wordings and names; if that fails, the next ingest does. Forgetting does not fail for it."""
         if self._vectors is not None:
+            passages = [passage for passage in difference.passages if passage not in known]
             with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
-                return await self._vectors.embed_passages(difference.passages)
+                return await self._vectors.embed_passages(passages)
         return EmbeddingBatch(has_embedder=True)
 
 

@@ -290,19 +290,6 @@ CALL () {
   } THEN true END
 }
 
-// retract_support
-// nothing; what edited turns no longer say supports no fact, and a fact that nothing supports goes
-UNWIND $rows AS row
-MATCH (e:@Event {scope: $scope, memory_id: row.event})<-[s:SUPPORTED_BY]-(f:@Fact)
-WHERE NOT s.key IN row.keys
-DELETE s
-WITH DISTINCT f
-SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }, f.origin =
-// include strongest_origin
-WITH f WHERE f.support = 0 AND NOT f.direct
-OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
-DETACH DELETE f, r
-
 // embed_memories
 // nothing
 UNWIND $rows AS row
