@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TextIO, Unpack
+from typing import TextIO, TypedDict, Unpack
 
 from neo4j import AsyncDriver, Driver
 from pydantic import BaseModel
@@ -46,6 +46,27 @@ from adk_graph_memory.retrieval.reranking import Reranker
 from adk_graph_memory.retrieval.weights import Weights
 from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
+
+
+class MemoryOptions(TypedDict, total=False):
+    """The arguments of :class:`GraphMemory` but the address, for what makes one."""
+
+    auth: Auth
+    database: str | None
+    driver: AsyncDriver | None
+    sync_driver: Driver | None
+    settings: Settings | None
+    schema: str | None
+    timezone: str | None
+    model: str | llm.BaseLlm | None
+    embedder: EmbedderChoice
+    retrieval_query: str | None
+    redact: RedactOption
+    topics: Sequence[Topic | str] | None
+    weights: Weights | None
+    reranker: Reranker | None
+    guard: GuardOption
+    shared: SharedOption | None
 
 
 class GraphMemory(Closeable):
