@@ -1,4 +1,4 @@
-"""Services name every parameter that they pass on, and pass on every one that they name."""
+"""Services take what they pass on, and pass on what they take."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from adk_graph_memory import (
 from adk_graph_memory.adk import graph_service, memory_service
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.memory import graph_memory
+from adk_graph_memory.memory.graph_memory import MemoryOptions
 from adk_graph_memory.retrieval.own_index.search import IndexOptions
 
 ONLY_FOR_RETRIEVAL = {"sync_driver", "timezone", "timeout"}
@@ -26,14 +27,8 @@ def parameters(kind: type) -> dict[str, inspect.Parameter]:
     return {
         name: parameter
         for name, parameter in inspect.signature(kind, eval_str=True).parameters.items()
-        if name not in ("memory", "agents_dir")
+        if name != "agents_dir"
     }
-
-
-def test_the_memory_service_takes_what_the_memory_takes() -> None:
-    only_for_adk = {"profile_schemas"}  # Memory Bank's profiles are of an app's schemas
-    taken = {name: one for name, one in parameters(Neo4jMemoryService).items() if name not in only_for_adk}
-    assert taken == parameters(GraphMemory)
 
 
 @pytest.mark.parametrize("service", [Neo4jSessionService, Neo4jArtifactService])
@@ -41,9 +36,16 @@ def test_the_other_services_take_what_the_connection_takes(service: type) -> Non
     assert parameters(service).keys() == parameters(Connection).keys() - ONLY_FOR_RETRIEVAL
 
 
-def test_the_options_of_a_retrieval_are_all_its_arguments() -> None:
-    types = {name: parameter.annotation for name, parameter in parameters(IndexRetrieval).items() if name != "uri"}
-    assert types == get_type_hints(IndexOptions)
+@pytest.mark.parametrize(("kind", "options"), [(IndexRetrieval, IndexOptions), (GraphMemory, MemoryOptions)])
+def test_the_options_of_a_class_are_all_its_arguments(kind: type, options: type) -> None:
+    types = {name: parameter.annotation for name, parameter in parameters(kind).items() if name != "uri"}
+    assert types == get_type_hints(options)
+
+
+@pytest.mark.parametrize("memory", [None, GraphMemory("neo4j://localhost")])
+def test_the_memory_service_refuses_an_argument_that_there_is_not(memory: GraphMemory | None) -> None:
+    with pytest.raises(TypeError, match="'modell'"):
+        Neo4jMemoryService(memory=memory, modell="rules")  # type: ignore[call-arg]
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> dict[str, Any]:

@@ -164,14 +164,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
     ``user:`` and can be loaded in every session.
 
     Args:
-        uri: Neo4j's address, which may contain settings; else NEO4J_URI, or the server that ``adk-graph-memory up``
-            started.
-        auth: user name and password, or any ``neo4j.Auth``; else NEO4J_USERNAME and NEO4J_PASSWORD.
-        database: the database's name; else NEO4J_DATABASE or ``neo4j``.
-        driver: your own async driver; never closed here.
-        settings: all settings, instead of the environment's.
-        schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
-        agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
+        uri, auth, database, driver, settings, schema, agents_dir: as :class:`adk_graph_memory.Neo4jSessionService` takes them.
 
     Example:
         owner = {"app_name": "home", "user_id": "ana", "session_id": "monday"}

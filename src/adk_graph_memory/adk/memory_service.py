@@ -9,38 +9,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
-from neo4j import AsyncDriver, Driver
 from pydantic import BaseModel
 from typing_extensions import override
 
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.adk.profile import MemoryProfile, convert_profile
-from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph import listings
-from adk_graph_memory.graph.connection import Auth
 from adk_graph_memory.language.dates import read_state_zone
-from adk_graph_memory.memory.engine import SharedOption
-from adk_graph_memory.memory.graph_memory import GraphMemory
-from adk_graph_memory.memory.guard import GuardOption
+from adk_graph_memory.memory.graph_memory import GraphMemory, MemoryOptions
 from adk_graph_memory.memory.profile.profiles import PROFILE_TOKENS
-from adk_graph_memory.memory.redaction import RedactOption
 from adk_graph_memory.memory.user_memory import UserMemory
-from adk_graph_memory.models import llm
-from adk_graph_memory.models.embedder import EmbedderChoice
 from adk_graph_memory.records.results import IngestReport, Profile, Receipt
 from adk_graph_memory.records.turns import NO_SESSION
-from adk_graph_memory.retrieval.reranking import Reranker
-from adk_graph_memory.retrieval.weights import Weights
 from adk_graph_memory.runtime.concurrency import Closeable
-from adk_graph_memory.runtime.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +45,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         uri: Neo4j's address, which may contain settings; else NEO4J_URI, or the server that ``adk-graph-memory up``
             started.
         memory: a memory to use instead of one made from the other arguments.
-        auth, database, driver, sync_driver, settings, schema, timezone, model, embedder, retrieval_query, redact,
-            topics, weights, reranker, guard, shared: as :class:`adk_graph_memory.GraphMemory` takes them.
         profile_schemas: pydantic models; :meth:`retrieve_profiles` returns a profile for each.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
+        options: as :class:`adk_graph_memory.GraphMemory` takes them.
 
     Example:
         agent = LlmAgent(name="companion", model="gemini-flash-latest", tools=[load_memory])
@@ -80,44 +68,13 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         uri: str | None = None,
         *,
         memory: GraphMemory | None = None,
-        auth: Auth = None,
-        database: str | None = None,
-        driver: AsyncDriver | None = None,
-        sync_driver: Driver | None = None,
-        settings: Settings | None = None,
-        schema: str | None = None,
-        timezone: str | None = None,
-        model: str | llm.BaseLlm | None = None,
-        embedder: EmbedderChoice = None,
-        retrieval_query: str | None = None,
-        redact: RedactOption = None,
-        topics: Sequence[Topic | str] | None = None,
-        weights: Weights | None = None,
-        reranker: Reranker | None = None,
-        guard: GuardOption = None,
-        shared: SharedOption | None = None,
         profile_schemas: Sequence[type[BaseModel]] = (),
         agents_dir: str | None = None,
+        **options: Unpack[MemoryOptions],
     ) -> None:
-        self.memory = memory or GraphMemory(
-            uri,
-            auth=auth,
-            database=database,
-            driver=driver,
-            sync_driver=sync_driver,
-            settings=settings,
-            schema=schema,
-            timezone=timezone,
-            model=model,
-            embedder=embedder,
-            retrieval_query=retrieval_query,
-            redact=redact,
-            topics=topics,
-            weights=weights,
-            reranker=reranker,
-            guard=guard,
-            shared=shared,
-        )
+        if unknown := options.keys() - MemoryOptions.__annotations__.keys():  # beside ``memory``, nobody else looks
+            raise TypeError(f"Neo4jMemoryService takes no argument {min(unknown)!r}")
+        self.memory = memory or GraphMemory(uri, **options)
         self.memory.plan_ahead()
         self._agents_dir, self._profile_schemas = agents_dir, tuple(profile_schemas)
         self._is_filled, self._empty_searches = False, 0

@@ -159,13 +159,16 @@ def compare_extraction(
     exclusions = _find_exclusions(groups, candidates)
     replacements = _find_replacements(facts, claim_ids, groups, exclusions)
     pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
-    possible_keys = _list_possible_keys(resolution)
+    ids_by_fact = {fact.id: id for id, group in groups.items() for fact in group.facts}
+    similar_ids = {
+        text: [ids_by_fact[id] for id in ids if id in ids_by_fact] for text, ids in candidates.similar_ids.items()
+    }
     return Comparison(
         claim_groups=groups,
         exclusions=exclusions,
         dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
-        open_questions=tuple(_find_open_questions(groups, exclusions, candidates.similar_ids, possible_keys)),
-        recent_ids=_list_recent_ids(groups, candidates),
+        open_questions=tuple(_find_open_questions(groups, exclusions, similar_ids, _list_possible_keys(resolution))),
+        recent_ids=tuple(dict.fromkeys(ids_by_fact[id] for id in candidates.recent_ids if id in ids_by_fact)),
         resolution=resolution,
         candidates=candidates,
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
@@ -309,11 +312,10 @@ def _find_rule_exclusions(claims: Collection[Claim]) -> dict[tuple[str, str], Ex
 def _find_open_questions(
     groups: Mapping[str, ClaimGroup],
     exclusions: Mapping[tuple[str, str], Exclusion],
-    similar_ids: Mapping[str, tuple[str, ...]],
+    similar_ids: Mapping[str, Sequence[str]],
     possible_keys: Mapping[str, tuple[str, ...]],
 ) -> Iterator[OpenQuestion]:
     """Pair each new claim, in the order of speech, with the known claims it may touch and that no rule compared."""
-    claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
     last_said = {
         id: max((source.at.timestamp() for source in group.sources), default=0.0) for id, group in groups.items()
     }
@@ -324,19 +326,13 @@ def _find_open_questions(
     new_groups = [(id, group) for id, group in groups.items() if not group.facts]
     for id, group in sorted(new_groups, key=lambda pair: (compute_timeline_point(pair[1].sources[0], None), pair[0])):
         subject, predicate = group.claim.proposition.subject, group.claim.proposition.predicate
-        fact_ids = [fact_id for wording in group.wordings for fact_id in similar_ids.get(wording.text, ())]
-        similar = [claim_ids[fact_id] for fact_id in fact_ids if fact_id in claim_ids]
+        similar = [other for wording in group.wordings for other in similar_ids.get(wording.text, ())]
         subjects = (subject, *possible_keys.get(subject or "", ())) if subject else ()
         same_slot = {other for key in subjects for other in slots.get((key, predicate), ())}
         latest = sorted(same_slot, key=lambda other: (-last_said[other], other))
         likely = dict.fromkeys((*similar, *latest))
         undecided = [other for other in likely if other != id and not {(id, other), (other, id)} & exclusions.keys()]
         yield OpenQuestion(id, tuple(undecided[:MAX_SIMILAR_CLAIMS]))
-
-
-def _list_recent_ids(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> tuple[str, ...]:
-    claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
-    return tuple(dict.fromkeys(claim_ids[id] for id in candidates.recent_ids if id in claim_ids))
 
 
 def _compute_fact_sort_key(fact: ExtractedFact) -> tuple[Any, ...]:

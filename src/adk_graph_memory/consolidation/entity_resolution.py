@@ -150,7 +150,12 @@ def answer_doubts(
     planned_by_key: dict[str, list[PlannedEntity]] = defaultdict(list)
     for entity in resolution.planned_entities:
         planned_by_key[new_keys[entity.key]].append(entity)
-    reasons = {resolution.keys_by_ref[doubt.ref]: doubt.quotes for doubt in resolution.doubts if doubt.quotes}
+    reason = "one is called by the other's name"
+    quoted_reasons = {
+        resolution.keys_by_ref[doubt.ref]: f"{reason}: “{doubt.quotes[0]}”"
+        for doubt in resolution.doubts
+        if doubt.quotes
+    }
     absorbed_by_key: dict[str, list[KnownEntity]] = defaultdict(list)
     for key, new_key in new_keys.items():
         if key in by_key and key != new_key:
@@ -160,16 +165,12 @@ def answer_doubts(
         planned_entities=tuple(
             replace(
                 _merge_planned_entities(key, planned_by_key[key], by_key.get(key), absorbed_by_key[key]),
-                merge_reason=_quote_reason(reasons.get(key, ())) if absorbed_by_key[key] else "",
+                merge_reason=quoted_reasons.get(key, reason) if absorbed_by_key[key] else "",
             )
             for key in sorted(planned_by_key)
         ),
         doubts=tuple(doubt for doubt in resolution.doubts if doubt.ref not in answers),
     )
-
-
-def _quote_reason(quotes: Sequence[str]) -> str:
-    return f"one is called by the other's name: “{quotes[0]}”" if quotes else "one is called by the other's name"
 
 
 def _merge_keys(new_keys: Mapping[str, str], key: str, answer: str, known_keys: Collection[str]) -> dict[str, str]:

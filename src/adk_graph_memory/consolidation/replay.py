@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from adk_graph_memory.consolidation import entity_groups, entity_resolution, owner_words
-from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
+from adk_graph_memory.consolidation.comparison import GraphLookup, compare_extraction
 from adk_graph_memory.consolidation.entity_groups import EntityGroup
 from adk_graph_memory.consolidation.fact_rules import is_machine_said
 from adk_graph_memory.consolidation.readings import adopt_entity_keys, recall_decisions
@@ -40,7 +40,7 @@ from adk_graph_memory.records.memory import (
     DerivedMemory,
     FactPair,
 )
-from adk_graph_memory.records.readings import OWNER, ClaimRef, OwnerRuling, Reading
+from adk_graph_memory.records.readings import OWNER, OwnerRuling, Reading
 
 
 def find_root_key(entities: Mapping[str, DerivedEntity], key: str) -> str:
@@ -181,10 +181,12 @@ class EntityLedger:
         self._store_entity(replace(root, aliases=aliases))
         return root_key, [key, *self.list_merged_keys(key)]
 
-    def note_keys(self, reading: Reading, keys_by_ref: Mapping[int, str], authors: Collection[str]) -> None:
-        """Note which keys of the reading mean which entities of this replay."""
+    def note_keys(self, reading: Reading, keys_by_ref: Mapping[int, str]) -> None:
+        """Note which keys of the reading mean which entities of this replay; those of its authors mean themselves."""
         self.new_keys |= {old: keys_by_ref[ref] for ref, old in reading.entity_keys.items() if ref in keys_by_ref}
-        self.new_keys |= {key: key for key in authors if key in self.entities and key not in self.new_keys}
+        for author, _ in reading.extraction.authors:
+            if (key := entity_resolution.digest_entity_name(author)) in self.entities:
+                self.new_keys.setdefault(key, key)
 
     def _store_entity(self, entity: DerivedEntity) -> None:
         """Store an entity, and index it by its names unless it is merged."""
@@ -283,7 +285,9 @@ class _Replay:
         )
         plan = reconcile_claims(comparison, recall_decisions(reading, comparison))
         self._apply_plan(plan, reading)
-        self._note_keys(reading, comparison)
+        keys_by_ref = comparison.resolution.keys_by_ref
+        self._entity_keys |= {(reading.id, ref): key for ref, key in keys_by_ref.items()}
+        self._ledger.note_keys(reading, keys_by_ref)
         if reading.is_rereading:  # the owner knew whom it names before
             for ruling in self._name_rulings:
                 self._apply_name_ruling(ruling)
@@ -293,8 +297,10 @@ class _Replay:
         if ruling.names:
             self._name_rulings.append(ruling)
             self._apply_name_ruling(ruling)
-        if ruling.claim and (fact := self._find_ruled_fact(ruling.claim)):
-            self._store_fact(owner_words.rule_fact(fact, ruling, at))
+        if claim := ruling.claim:
+            ids = {id for key in claim.source_keys for id in self._ids_by_place.get(key, ())}
+            if fact := owner_words.find_ruled_fact((self._facts[id] for id in sorted(ids)), claim):
+                self._store_fact(owner_words.rule_fact(fact, ruling, at))
 
     def _apply_name_ruling(self, ruling: OwnerRuling) -> None:
         if ruling.op == "merge" and (keys := self._ledger.unite_entities(ruling)):
@@ -302,15 +308,6 @@ class _Replay:
         if ruling.op == "split":
             for root_key, key, keys_apart in self._ledger.part_entities(ruling):
                 self._return_words(root_key, key, keys_apart)
-
-    def _find_ruled_fact(self, claim: ClaimRef) -> Fact | None:
-        ids = {id for key in claim.source_keys for id in self._ids_by_place.get(key, ())}
-        return owner_words.find_ruled_fact((self._facts[id] for id in sorted(ids)), claim)
-
-    def _note_keys(self, reading: Reading, comparison: Comparison) -> None:
-        author_keys = [entity_resolution.digest_entity_name(name) for name, _ in reading.extraction.authors]
-        self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
-        self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
 
     def select_candidates(
         self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = (), *, is_judged: bool = False

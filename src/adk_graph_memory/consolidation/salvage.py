@@ -12,7 +12,6 @@ from adk_graph_memory.records.facts import Fact
 from adk_graph_memory.records.memory import StoredMemory
 from adk_graph_memory.records.readings import (
     ClaimDecision,
-    ClaimRef,
     LostReading,
     OwnerRuling,
     Reading,
@@ -63,7 +62,11 @@ def salvage_reading(
         extraction=extraction,
         entity_keys={ref: key for key, ref in refs.items()},
         claim_decisions=tuple(_list_decisions(facts, stored)),
-        dependencies=tuple(_list_dependencies(facts, stored)),
+        dependencies=tuple(
+            (refer_to_fact(facts[id]), refer_to_fact(stored.facts[base]))
+            for id, base in sorted(stored.dependencies)
+            if id in facts and base in stored.facts
+        ),
         functional_predicates=tuple(sorted({one.predicate for one in propositions if one.is_functional})),
         extractor=lost.extractor,
         heard_turn_ids=tuple(sorted(lost.turn_ids)),
@@ -110,9 +113,3 @@ def _list_decisions(facts: Collection[str], stored: StoredMemory) -> Iterable[Cl
             rule = fact_rules.find_ending_operation(ending.proposition, ended.proposition)
             if link.reason or rule is None:
                 yield ClaimDecision(link.op, refer_to_fact(ending), (refer_to_fact(ended),), link.reason)
-
-
-def _list_dependencies(facts: Collection[str], stored: StoredMemory) -> Iterable[tuple[ClaimRef, ClaimRef]]:
-    for id, base in sorted(stored.dependencies):
-        if id in facts and base in stored.facts:
-            yield refer_to_fact(stored.facts[id]), refer_to_fact(stored.facts[base])

@@ -226,14 +226,9 @@ async def _rest(start: float) -> None:
     await asyncio.sleep(REST * (time.perf_counter() - start))
 
 
-async def _prune_events(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
-    async for count in _prune_nodes(graph, "prune_events", parameters):
-        yield PrunedBatch(PruneReport(events=count))
-
-
-async def _prune_revisions(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
-    async for count in _prune_nodes(graph, "prune_revisions", parameters):
-        yield PrunedBatch(PruneReport(revisions=count))
+async def _prune_kind(kind: PruneKind, graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
+    async for count in _prune_nodes(graph, f"prune_{kind}", parameters):
+        yield PrunedBatch(PruneReport(**{kind: count}))
 
 
 async def _prune_sessions(graph: UserGraph, parameters: Mapping[str, Any]) -> AsyncIterator[PrunedBatch]:
@@ -284,9 +279,9 @@ async def _prune_user_state(graph: UserGraph, parameters: Mapping[str, Any]) -> 
 
 _Pruner = Callable[[UserGraph, Mapping[str, Any]], AsyncIterator[PrunedBatch]]
 _PRUNERS: Mapping[PruneKind, _Pruner] = {
-    "events": _prune_events,
+    "events": partial(_prune_kind, "events"),
     "sessions": _prune_sessions,
-    "revisions": _prune_revisions,
+    "revisions": partial(_prune_kind, "revisions"),
     "artifacts": _prune_artifacts,
     "user_state": _prune_user_state,
 }

@@ -145,10 +145,12 @@ class _PastUser:
             case "Ingest":
                 then = self._restore_ingest(node)
             case "Artifact":
-                then = self._restore_artifact(node)
+                count = self._places.version_counts.get(node.place.key)
+                then = None if count is None else replace(node, properties={**kept, "versions": count})
             case "ArtifactVersion":
                 then = node if node.properties["create_time"] <= self._at else None
-        return then and self._trim_edges(then)
+        # A relationship goes if the node at its other end was not there.
+        return then and replace(then, edges=transfer.sort_edges(edge for edge in then.edges if self._is_kept(edge)))
 
     def _restore_user(self, node: PortableNode) -> PortableNode:
         """Restore the user's own node; a state that was written since is not known as it was."""
@@ -213,15 +215,6 @@ class _PastUser:
         """Restore what a request read: nothing of it was read again later."""
         time = edge.properties.get("reread_at")
         return edge if time is None or time.to_native() <= self._memory.at else replace(edge, properties={})
-
-    def _restore_artifact(self, node: PortableNode) -> PortableNode | None:
-        count = self._places.version_counts.get(node.place.key)
-        return None if count is None else replace(node, properties={**node.properties, "versions": count})
-
-    def _trim_edges(self, node: PortableNode) -> PortableNode:
-        """Leave out relationships with nodes that were not there."""
-        edges = (edge for edge in node.edges if self._is_kept(edge))
-        return replace(node, edges=transfer.sort_edges(edges))
 
     def _is_kept(self, edge: PortableEdge) -> bool:
         label, key = edge.other.label, edge.other.key

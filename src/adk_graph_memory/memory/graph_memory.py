@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, Unpack
+from typing import TextIO, TypedDict, Unpack
 
 from neo4j import AsyncDriver, Driver
 from pydantic import BaseModel
@@ -46,6 +46,27 @@ from adk_graph_memory.retrieval.reranking import Reranker
 from adk_graph_memory.retrieval.weights import Weights
 from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
+
+
+class MemoryOptions(TypedDict, total=False):
+    """The arguments of :class:`GraphMemory` but the address, for what makes one."""
+
+    auth: Auth
+    database: str | None
+    driver: AsyncDriver | None
+    sync_driver: Driver | None
+    settings: Settings | None
+    schema: str | None
+    timezone: str | None
+    model: str | llm.BaseLlm | None
+    embedder: EmbedderChoice
+    retrieval_query: str | None
+    redact: RedactOption
+    topics: Sequence[Topic | str] | None
+    weights: Weights | None
+    reranker: Reranker | None
+    guard: GuardOption
+    shared: SharedOption | None
 
 
 class GraphMemory(Closeable):
@@ -154,18 +175,10 @@ class GraphMemory(Closeable):
         app_name: str,
         user_id: str,
         session_id: str,
-        metadata: Mapping[str, Any] | None = None,
-        allowed_topics: Sequence[str] = (),
-        replace_metadata: bool = False,
+        **options: Unpack[ingestion.RememberOptions],
     ) -> IngestReport:
         """Extract entities and facts from the new turns and store them, as :meth:`UserMemory.remember` does."""
-        return await self.user(app_name, user_id).remember(
-            turns,
-            session_id=session_id,
-            metadata=metadata,
-            allowed_topics=allowed_topics,
-            replace_metadata=replace_metadata,
-        )
+        return await self.user(app_name, user_id).remember(turns, session_id=session_id, **options)
 
     async def recall(
         self, query: str, *, app_name: str, user_id: str, **options: Unpack[RecallOptions]
@@ -180,19 +193,10 @@ class GraphMemory(Closeable):
         return await self.user(app_name, user_id).forget(ids, with_turns=with_turns)
 
     def facts(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        about: str | None = None,
-        past: bool = False,
-        limit: int | None = None,
-        after: str | None = None,
-        as_of: AsOf | None = None,
+        self, *, app_name: str, user_id: str, **options: Unpack[listings.FactsOptions]
     ) -> AsyncIterator[StoredFact]:
         """Yield the facts, newest first, as :meth:`UserMemory.facts` does."""
-        user = self.user(app_name, user_id)
-        return user.facts(about=about, past=past, limit=limit, after=after, as_of=as_of)
+        return self.user(app_name, user_id).facts(**options)
 
     async def profile(
         self,

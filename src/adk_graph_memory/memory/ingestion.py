@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
@@ -344,6 +344,14 @@ def _add_plan_counts(report: IngestReport, plan: WritePlan, usage: Usage, clock:
         forgotten=len(plan.forget_turn_ids),
         dropped=plan.drop_counts,
     )
+
+
+class RememberOptions(TypedDict, total=False):
+    """What to store and read with the turns; :meth:`.UserMemory.remember` says what each option means."""
+
+    metadata: Mapping[str, Any] | None
+    allowed_topics: Sequence[str]
+    replace_metadata: bool
 
 
 @telemetry.trace_operation("upsert_memory")

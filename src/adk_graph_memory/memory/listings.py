@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import listings
@@ -14,6 +14,16 @@ from adk_graph_memory.graph.connection import Connection, UserGraph
 if TYPE_CHECKING:
     from adk_graph_memory.records.facts import AsOf
     from adk_graph_memory.records.results import AppSummary, StoredEntity, StoredFact, UserSummary
+
+
+class FactsOptions(TypedDict, total=False):
+    """Which facts a list has; :meth:`.UserMemory.facts` says what each option means."""
+
+    about: str | None
+    past: bool
+    limit: int | None
+    after: str | None
+    as_of: AsOf | None
 
 
 async def iterate_facts(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Unpack
 
 from pydantic import BaseModel
 
@@ -17,7 +17,6 @@ from adk_graph_memory.memory.profile import profiles
 from adk_graph_memory.memory.profile.profiles import PROFILE_TOKENS
 from adk_graph_memory.memory.recall import RecallOptions
 from adk_graph_memory.memory.statements import add_statements, promote_fact
-from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.history import EntityHistory, FactHistory, HeldFact, MemoryChange, Proposal
 from adk_graph_memory.records.results import (
     IngestReport,
@@ -53,13 +52,7 @@ class UserMemory(UserContext):
     # -- remember -----------------------------------------------------------------------------------------------
 
     async def remember(
-        self,
-        turns: Sequence[Turn],
-        *,
-        session_id: str,
-        metadata: Mapping[str, Any] | None = None,
-        allowed_topics: Sequence[str] = (),
-        replace_metadata: bool = False,
+        self, turns: Sequence[Turn], *, session_id: str, **options: Unpack[ingestion.RememberOptions]
     ) -> IngestReport:
         """Extract entities and facts from the new turns and store them, each linked to its source words.
 
@@ -82,14 +75,7 @@ class UserMemory(UserContext):
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
-        return await ingestion.remember_turns(
-            self,
-            turns,
-            session_id=session_id,
-            metadata=metadata,
-            allowed_topics=allowed_topics,
-            replace_metadata=replace_metadata,
-        )
+        return await ingestion.remember_turns(self, turns, session_id=session_id, **options)
 
     async def enqueue(self, turns: Sequence[Turn], *, session_id: str) -> int:
         """Store the new turns for a later :meth:`.GraphMemory.resume`, in this process or another.
@@ -185,15 +171,7 @@ class UserMemory(UserContext):
         """Make a neo4j-graphrag retriever over this memory; once prepared, this only looks up who speaks."""
         return await recall.make_retriever(self)
 
-    def facts(
-        self,
-        *,
-        about: str | None = None,
-        past: bool = False,
-        limit: int | None = None,
-        after: str | None = None,
-        as_of: AsOf | None = None,
-    ) -> AsyncIterator[StoredFact]:
+    def facts(self, **options: Unpack[listings.FactsOptions]) -> AsyncIterator[StoredFact]:
         """Yield the facts, newest first.
 
         Args:
@@ -206,7 +184,7 @@ class UserMemory(UserContext):
         Raises:
             errors.NotFound: this user has no fact with the id ``after``.
         """
-        return listings.iterate_facts(self.graph, about=about, past=past, limit=limit, after=after, as_of=as_of)
+        return listings.iterate_facts(self.graph, **options)
 
     def entities(
         self, *, type: str | None = None, limit: int | None = None, after: str | None = None

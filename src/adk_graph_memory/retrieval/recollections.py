@@ -104,13 +104,9 @@ def read_recollection(record: Record, degraded: str | None, now: datetime) -> Re
         raise errors.InvalidArgument(reason=reason + ", ".join(sorted(_KNOWN_COLUMNS))) from error
 
 
-def _unpack_record(record: Record) -> dict[str, Any]:
-    values = tuple.__iter__(record)  # the driver's own iterator takes half as long as all that follows
-    return dict(zip(record.keys(), values, strict=True))
-
-
 def _convert_record(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    row = _unpack_record(record)
+    values = tuple.__iter__(record)  # the driver's own iterator takes half as long as all that follows
+    row = dict(zip(record.keys(), values, strict=True))
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"

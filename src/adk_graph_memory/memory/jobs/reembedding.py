@@ -200,7 +200,7 @@ class ReembedJob:
         for _ in range(MAX_ROUNDS):
             if not total or self.outcome.is_budget_spent:
                 return
-            failure = await self._embed_pages(phase, total, selection, map_pages or self._map_pages_here)
+            failure = await self._embed_pages(phase, total, selection, map_pages)
             total, former_total = await self.count_remaining(selection), total
             if failure and total >= former_total:
                 break
@@ -240,11 +240,16 @@ class ReembedJob:
         return self.outcome.left
 
     async def _embed_pages(
-        self, phase: str, total: int, selection: TextSelection, map_pages: MapPages
+        self, phase: str, total: int, selection: TextSelection, map_pages: MapPages | None
     ) -> Exception | None:
         """Have each page embedded once; return why one failed, if one did."""
         done, failures, start_time = 0, list[Exception](), time.monotonic()
-        async for page, result in map_pages(self.embedder.run, self._plan_pages(selection)):
+        pages = self._plan_pages(selection)
+        async for page, result in (
+            map_pages(self.embedder.run, pages)
+            if map_pages
+            else batches.map_pages(self.embedder.embed_page, pages, self.workers)
+        ):
             if isinstance(result, Exception):
                 failures.append(result)
                 if len(failures) >= MAX_FAILED_PAGES:
@@ -270,11 +275,6 @@ class ReembedJob:
             tokens = math.ceil(page.characters / batches.CHARACTERS_PER_TOKEN)
             self.budget.settle_calls(calls, Usage(calls=calls, input_tokens=tokens))
             yield page
-
-    def _map_pages_here(
-        self, run: ReembedRun, pages: AsyncIterator[TextPage]
-    ) -> AsyncIterator[tuple[TextPage, int | Exception]]:
-        return batches.map_pages(self.embedder.embed_page, pages, self.workers)
 
 
 @dataclass(frozen=True, slots=True)
