@@ -70,7 +70,8 @@ class GraphLookup:
 
     def resolve_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
         """Resolve the propositions of the facts, as far as these known entities tell whom they are about."""
-        return self.list_propositions(self.resolve_entities(known_entities))
+        propositions = self.list_propositions(self.resolve_entities(known_entities))
+        return sorted(propositions, key=lambda proposition: (proposition.signature, proposition.text))
 
     def list_propositions(self, resolution: EntityResolution) -> list[Proposition]:
         """List the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
@@ -82,7 +83,7 @@ class GraphLookup:
         for proposition in tuple(propositions):
             keys = possible_keys.get(proposition.subject or "", ())
             propositions += [replace(proposition, subject=key) for key in keys]
-        return sorted(propositions, key=lambda proposition: (proposition.signature, proposition.text))
+        return propositions
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +157,16 @@ def compare_extraction(
     ]
     groups = group_known_facts(candidates)
     claim_ids = _add_extracted_facts(groups, facts)
-    exclusions = _find_exclusions(groups, candidates)
-    replacements = _find_replacements(facts, claim_ids, groups, exclusions)
+    claims = {id: group.claim for id, group in groups.items()}
+    exclusions = _find_exclusions(claims, groups, candidates)
+    replacements = _find_replacements(facts, claim_ids, claims, exclusions)
     pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
     possible_keys = _list_possible_keys(resolution)
     return Comparison(
         claim_groups=groups,
         exclusions=exclusions,
         dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
-        open_questions=tuple(_find_open_questions(groups, exclusions, candidates.similar_ids, possible_keys)),
+        open_questions=tuple(_find_open_questions(claims, groups, exclusions, candidates.similar_ids, possible_keys)),
         recent_ids=_list_recent_ids(groups, candidates),
         resolution=resolution,
         candidates=candidates,
@@ -241,7 +243,7 @@ def _find_repeated_claim(
 def _find_replacements(
     facts: Sequence[tuple[ExtractedFact, Proposition]],
     claim_ids: Mapping[int, str],
-    groups: Mapping[str, ClaimGroup],
+    claims: Mapping[str, Claim],
     exclusions: dict[tuple[str, str], Exclusion],
 ) -> dict[str, tuple[str, ...]]:
     """Find what each claim replaces according to the extraction, and add it to the exclusions."""
@@ -250,7 +252,7 @@ def _find_replacements(
         for later, earlier in ((claim_ids.get(fact.ref), claim_ids.get(ref)) for ref in fact.replaces):
             if later and earlier and later != earlier:
                 op: EndOperation = "RETRACT" if proposition.is_correction else "SUPERSEDE"
-                add_exclusion(exclusions, groups[later].claim, groups[earlier].claim, op)
+                add_exclusion(exclusions, claims[later], claims[earlier], op)
                 replacements[later] = (*replacements.get(later, ()), earlier)
     return replacements
 
@@ -269,9 +271,10 @@ def add_exclusion(exclusions: dict[tuple[str, str], Exclusion], later: Claim, ea
         exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE", is_reverse=True))
 
 
-def _find_exclusions(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> dict[tuple[str, str], Exclusion]:
+def _find_exclusions(
+    claims: Mapping[str, Claim], groups: Mapping[str, ClaimGroup], candidates: Candidates
+) -> dict[tuple[str, str], Exclusion]:
     """Find what ends what, by rule and by the earlier decisions that the graph holds."""
-    claims = {id: group.claim for id, group in groups.items()}
     by_rule = _find_rule_exclusions(claims.values())
     claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
     by_decision: dict[tuple[str, str], Exclusion] = {}
@@ -307,6 +310,7 @@ def _find_rule_exclusions(claims: Collection[Claim]) -> dict[tuple[str, str], Ex
 
 
 def _find_open_questions(
+    claims: Mapping[str, Claim],
     groups: Mapping[str, ClaimGroup],
     exclusions: Mapping[tuple[str, str], Exclusion],
     similar_ids: Mapping[str, tuple[str, ...]],
@@ -315,7 +319,9 @@ def _find_open_questions(
     """Pair each new claim, in the order of speech, with the known claims it may touch and that no rule compared."""
     claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
     last_said = {
-        id: max((source.at.timestamp() for source in group.sources), default=0.0) for id, group in groups.items()
+        id: max((source.at.timestamp() for source in group.sources), default=0.0)
+        for id, group in groups.items()
+        if group.facts
     }
     slots: dict[tuple[str | None, str], list[str]] = {}
     for id, group in sorted(groups.items()):
@@ -323,7 +329,7 @@ def _find_open_questions(
             slots.setdefault((group.wordings[0].subject, group.wordings[0].predicate), []).append(id)
     new_groups = [(id, group) for id, group in groups.items() if not group.facts]
     for id, group in sorted(new_groups, key=lambda pair: (compute_timeline_point(pair[1].sources[0], None), pair[0])):
-        subject, predicate = group.claim.proposition.subject, group.claim.proposition.predicate
+        subject, predicate = claims[id].proposition.subject, claims[id].proposition.predicate
         fact_ids = [fact_id for wording in group.wordings for fact_id in similar_ids.get(wording.text, ())]
         similar = [claim_ids[fact_id] for fact_id in fact_ids if fact_id in claim_ids]
         subjects = (subject, *possible_keys.get(subject or "", ())) if subject else ()

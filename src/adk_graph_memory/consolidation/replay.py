@@ -89,14 +89,22 @@ class EntityLedger:
         direct = self._merged_keys.get(key, ())
         return [*direct, *(other for merged in direct for other in self.list_merged_keys(merged))]
 
-    def select_known_entities(self, extraction: Extraction, further_keys: Iterable[str]) -> tuple[KnownEntity, ...]:
-        """Select the entities that those of an extraction may be, and those of further keys."""
+    def find_root_keys(self, keys: Iterable[str]) -> set[str]:
+        """Find the keys of the entities that these were merged into in the end, or their own, if there are any."""
+        return {find_root_key(self.entities, key) for key in keys if key in self.entities}
+
+    def find_known_keys(self, extraction: Extraction) -> set[str]:
+        """Find the keys of the entities that those of an extraction may be."""
         lookup_keys = GraphLookup(extraction).entity_keys
-        keys = {find_root_key(self.entities, key) for key in (*lookup_keys, *further_keys) if key in self.entities}
+        keys = self.find_root_keys(lookup_keys)
         authors = (ExtractedEntity(0, name) for name, _ in extraction.authors)  # whose name may be another's alias
         for entity in (*extraction.entities, *authors):
             for block in EntityGroup.from_extracted([entity]).blocking_keys:
                 keys |= self._keys_by_block.get(block, set())
+        return keys
+
+    def describe_entities(self, keys: Iterable[str]) -> tuple[KnownEntity, ...]:
+        """Describe the entities of these keys to whoever compares with them."""
         return tuple(_convert_to_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
 
     def write_entity(self, planned: PlannedEntity, merged_by: str) -> None:
@@ -115,7 +123,8 @@ class EntityLedger:
             names = (known.name, *known.aliases)
             aliases = (*known.aliases, *(alias for alias in planned.aliases if alias not in names))
             entity = replace(known, aliases=aliases, about=known.about or planned.about)
-        self._store_entity(entity)
+        if entity != known:
+            self._store_entity(entity)
         for key in planned.merged_keys:
             if key in self.entities:
                 gone = replace(self.entities[key], merged_into=planned.key, merged_by=merged_by)
@@ -124,6 +133,8 @@ class EntityLedger:
 
     def part_names(self, extraction: Extraction) -> Extraction:
         """Take from extracted entities the aliases that are somebody else's on the owner's word."""
+        if not self._foreign_names:
+            return extraction
         entities = []
         for entity in extraction.entities:
             foreign_names = self._foreign_names.get(fold_text(entity.name), ())
@@ -320,19 +331,20 @@ class _Replay:
         A judge is shown all facts of the same subject and predicate. What one has decided is recorded with the words
         that it is about, so a replay needs only those that rules may compare.
         """
-        entities = self._ledger.select_known_entities(extraction, ())
+        known_keys = self._ledger.find_known_keys(extraction)
         lookup = GraphLookup(extraction, reading.functional_predicates)
-        resolution = lookup.resolve_entities(entities)
+        resolution = lookup.resolve_entities(self._ledger.describe_entities(known_keys))
         machine_texts = {fact.text for fact in extraction.facts if is_machine_said(fact.sources)}
+        is_settled = resolution.is_settled and not is_judged
+        propositions = lookup.list_propositions(resolution)
         places, slots = set[object](), set[_Slot]()
-        for proposition in lookup.list_propositions(resolution):
+        for proposition in propositions:
             slot = _get_slot(proposition)
-            is_settled = resolution.is_settled and proposition.text not in machine_texts and not is_judged
-            is_narrow = is_settled and slot not in self._changed_slots
+            is_narrow = is_settled and proposition.text not in machine_texts and slot not in self._changed_slots
             places.update(_list_places(proposition, is_narrow=is_narrow))
             if is_narrow and slot[1] != STATES_PREDICATE:
                 slots.add(slot)
-            self._changed_slots.discard(slot)
+        self._changed_slots.difference_update(map(_get_slot, propositions))
         refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
         refs += [ref for pair in reading.dependencies for ref in pair]
         refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
@@ -341,7 +353,7 @@ class _Replay:
         ids = self._collect_component(ids | self._facts.keys() & set(fact_ids), slots)
         facts = [self._facts[id] for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
-        entities = self._ledger.select_known_entities(extraction, keys)
+        entities = self._ledger.describe_entities(known_keys | self._ledger.find_root_keys(keys))
         pairs = sorted((id, other) for id in ids for other in self._neighbours.get(id, ()))  # all of them lie in ids
         links = tuple(self._links[pair].link for pair in pairs if pair in self._links)
         dependencies = tuple(pair for pair in pairs if pair in self._dependencies)
