@@ -103,6 +103,8 @@ class Comparison:
     """
 
     claim_groups: Mapping[str, ClaimGroup]
+    claims: Mapping[str, Claim]
+    """each group as one claim"""
     exclusions: Mapping[tuple[str, str], Exclusion]
     dependencies: tuple[tuple[str, str], ...]
     open_questions: tuple[OpenQuestion, ...]
@@ -133,6 +135,7 @@ def compare_extraction(
     *,
     functional_predicates: Collection[str] = (),
     doubt_answers: Mapping[int, str | None] | None = None,
+    resolution: EntityResolution | None = None,
 ) -> Comparison:
     """Compare an extraction with the graph. The result does not depend on the order of the input.
 
@@ -141,9 +144,10 @@ def compare_extraction(
         candidates: what the graph holds about the same entities.
         functional_predicates: predicates that have one value at a time.
         doubt_answers: a model's answers to entity doubts: reference → entity key, or None for a new entity.
+        resolution: who the entities are, if they were resolved with these candidates before.
     """
     extraction = refuse_turns(extraction, candidates.forgotten_turn_ids)
-    resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
+    resolution = resolution or GraphLookup(extraction).resolve_entities(candidates.entities)
     if doubt_answers:
         resolution = entity_resolution.answer_doubts(resolution, doubt_answers, candidates.entities)
     refused = entity_groups.count_refused_numbers(extraction.entities, resolution, candidates.entities)
@@ -164,6 +168,7 @@ def compare_extraction(
     possible_keys = _list_possible_keys(resolution)
     return Comparison(
         claim_groups=groups,
+        claims=claims,
         exclusions=exclusions,
         dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
         open_questions=tuple(_find_open_questions(claims, groups, exclusions, candidates.similar_ids, possible_keys)),
@@ -224,7 +229,7 @@ def _add_extracted_facts(
         claim_ids[fact.ref] = id
         wordings_by_id.setdefault(id, []).append((proposition, fact.sources))
     for id, wordings in wordings_by_id.items():
-        groups[id] = add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
+        groups[id] = add_support(groups.get(id) or ClaimGroup(id, (), ()), wordings)
     return claim_ids
 
 

@@ -90,8 +90,8 @@ def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period]) -> list[str]:
 
 def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposition:
     """Return the claim in its standing wording, dated to the first source of the period."""
-    proposition = claims.claims[period.claim_id].proposition
-    return replace(proposition, at=min(source.at for source in period.sources))
+    proposition, at = claims.claims[period.claim_id].proposition, min(source.at for source in period.sources)
+    return proposition if proposition.at == at else replace(proposition, at=at)
 
 
 def _decide_standing(period: Period, known_fact: Fact | None) -> Standing:

@@ -24,6 +24,7 @@ from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
 from adk_graph_memory.records.facts import (
     STATES_PREDICATE,
     Candidates,
+    EntityResolution,
     Fact,
     FactLink,
     KnownEntity,
@@ -245,7 +246,7 @@ def select_candidates(
     for reading in readings:
         replay.add_reading(reading)
     reading = Reading("", "", extraction, functional_predicates=tuple(functional_predicates))
-    return replay.select_candidates(reading, extraction, choose_ids(replay.collect_memory()), is_judged=True)
+    return replay.find_candidates(reading, extraction, choose_ids(replay.collect_memory()), is_judged=True)[0]
 
 
 class _Replay:
@@ -280,7 +281,7 @@ class _Replay:
         extraction = withhold_facts(reading.extraction, {fact.ref for fact in reading.held})
         extraction = adopt_entity_keys(extraction, self._ledger.new_keys)
         extraction = self._ledger.part_names(extraction)
-        candidates = self.select_candidates(reading, extraction)
+        candidates, resolution = self.find_candidates(reading, extraction)
         answers = {
             ref: self._ledger.new_keys.get(key) if key else None
             for ref, key in reading.doubt_answers.items()
@@ -291,6 +292,7 @@ class _Replay:
             candidates,
             functional_predicates=reading.functional_predicates,
             doubt_answers=answers,
+            resolution=resolution,
         )
         plan = reconcile_claims(comparison, recall_decisions(reading, comparison))
         self._apply_plan(plan, reading)
@@ -323,17 +325,21 @@ class _Replay:
         self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
         self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
 
-    def select_candidates(
+    def find_candidates(
         self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = (), *, is_judged: bool = False
-    ) -> Candidates:
-        """Select the facts that the extraction may be about, and these, with all that ended them or rests on them.
+    ) -> tuple[Candidates, EntityResolution | None]:
+        """Find the facts that the extraction may be about, and these, with all that ended them or rests on them.
 
         A judge is shown all facts of the same subject and predicate. What one has decided is recorded with the words
         that it is about, so a replay needs only those that rules may compare.
+
+        Returns:
+            The candidates, and who the entities of the extraction are, unless these facts name further ones.
         """
         known_keys = self._ledger.find_known_keys(extraction)
         lookup = GraphLookup(extraction, reading.functional_predicates)
-        resolution = lookup.resolve_entities(self._ledger.describe_entities(known_keys))
+        entities = self._ledger.describe_entities(known_keys)
+        resolution = lookup.resolve_entities(entities)
         machine_texts = {fact.text for fact in extraction.facts if is_machine_said(fact.sources)}
         is_settled = resolution.is_settled and not is_judged
         propositions = lookup.list_propositions(resolution)
@@ -353,11 +359,14 @@ class _Replay:
         ids = self._collect_component(ids | self._facts.keys() & set(fact_ids), slots)
         facts = [self._facts[id] for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
-        entities = self._ledger.describe_entities(known_keys | self._ledger.find_root_keys(keys))
+        further_keys = self._ledger.find_root_keys(keys) - known_keys
+        if further_keys:
+            entities = self._ledger.describe_entities(known_keys | further_keys)
         pairs = sorted((id, other) for id in ids for other in self._neighbours.get(id, ()))  # all of them lie in ids
         links = tuple(self._links[pair].link for pair in pairs if pair in self._links)
         dependencies = tuple(pair for pair in pairs if pair in self._dependencies)
-        return Candidates(entities, tuple(facts), links, dependencies=dependencies)
+        candidates = Candidates(entities, tuple(facts), links, dependencies=dependencies)
+        return candidates, None if further_keys else resolution
 
     def _collect_component(self, ids: Iterable[str], slots: Collection[_Slot]) -> set[str]:
         """Collect the facts that are linked to any of these, however far away.
