@@ -244,12 +244,13 @@ def add_support(group: ClaimGroup, wordings: Sequence[SupportedWording]) -> Clai
     new: dict[tuple[str, str], Source] = {}
     for _, sources in wordings:
         new |= {key: source for source in sources if (key := source.key) not in known_keys and key not in new}
-    return replace(
-        group,
-        wordings=tuple(dict.fromkeys((*group.wordings, *(wording for wording, _ in wordings)))),
-        machine_texts=group.list_machine_texts(wordings),
-        sources=_merge_sources(group.sources, new.values()),
-        new_sources=_merge_sources(group.new_sources, new.values()),
+    return ClaimGroup(
+        group.id,
+        tuple(dict.fromkeys((*group.wordings, *(wording for wording, _ in wordings)))),
+        _merge_sources(group.sources, new.values()),
+        _merge_sources(group.new_sources, new.values()),
+        group.facts,
+        group.list_machine_texts(wordings),
     )
 
 

@@ -70,7 +70,8 @@ class GraphLookup:
 
     def resolve_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
         """Resolve the propositions of the facts, as far as these known entities tell whom they are about."""
-        return self.list_propositions(self.resolve_entities(known_entities))
+        propositions = self.list_propositions(self.resolve_entities(known_entities))
+        return sorted(propositions, key=lambda proposition: (proposition.signature, proposition.text))
 
     def list_propositions(self, resolution: EntityResolution) -> list[Proposition]:
         """List the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
@@ -82,7 +83,7 @@ class GraphLookup:
         for proposition in tuple(propositions):
             keys = possible_keys.get(proposition.subject or "", ())
             propositions += [replace(proposition, subject=key) for key in keys]
-        return sorted(propositions, key=lambda proposition: (proposition.signature, proposition.text))
+        return propositions
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class Comparison:
     """
 
     claim_groups: Mapping[str, ClaimGroup]
+    claims: Mapping[str, Claim]
+    """each group as one claim"""
     exclusions: Mapping[tuple[str, str], Exclusion]
     dependencies: tuple[tuple[str, str], ...]
     open_questions: tuple[OpenQuestion, ...]
@@ -132,6 +135,7 @@ def compare_extraction(
     *,
     functional_predicates: Collection[str] = (),
     doubt_answers: Mapping[int, str | None] | None = None,
+    resolution: EntityResolution | None = None,
 ) -> Comparison:
     """Compare an extraction with the graph. The result does not depend on the order of the input.
 
@@ -140,9 +144,10 @@ def compare_extraction(
         candidates: what the graph holds about the same entities.
         functional_predicates: predicates that have one value at a time.
         doubt_answers: a model's answers to entity doubts: reference → entity key, or None for a new entity.
+        resolution: who the entities are, if they were resolved with these candidates before.
     """
     extraction = refuse_turns(extraction, candidates.forgotten_turn_ids)
-    resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
+    resolution = resolution or GraphLookup(extraction).resolve_entities(candidates.entities)
     if doubt_answers:
         resolution = entity_resolution.answer_doubts(resolution, doubt_answers, candidates.entities)
     refused = entity_groups.count_refused_numbers(extraction.entities, resolution, candidates.entities)
@@ -156,8 +161,9 @@ def compare_extraction(
     ]
     groups = group_known_facts(candidates)
     claim_ids = _add_extracted_facts(groups, facts)
-    exclusions = _find_exclusions(groups, candidates)
-    replacements = _find_replacements(facts, claim_ids, groups, exclusions)
+    claims = {id: group.claim for id, group in groups.items()}
+    exclusions = _find_exclusions(claims, groups, candidates)
+    replacements = _find_replacements(facts, claim_ids, claims, exclusions)
     pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
     ids_by_fact = {fact.id: id for id, group in groups.items() for fact in group.facts}
     similar_ids = {
@@ -165,9 +171,12 @@ def compare_extraction(
     }
     return Comparison(
         claim_groups=groups,
+        claims=claims,
         exclusions=exclusions,
         dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
-        open_questions=tuple(_find_open_questions(groups, exclusions, similar_ids, _list_possible_keys(resolution))),
+        open_questions=tuple(
+            _find_open_questions(claims, groups, exclusions, similar_ids, _list_possible_keys(resolution))
+        ),
         recent_ids=tuple(dict.fromkeys(ids_by_fact[id] for id in candidates.recent_ids if id in ids_by_fact)),
         resolution=resolution,
         candidates=candidates,
@@ -225,7 +234,7 @@ def _add_extracted_facts(
         claim_ids[fact.ref] = id
         wordings_by_id.setdefault(id, []).append((proposition, fact.sources))
     for id, wordings in wordings_by_id.items():
-        groups[id] = add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
+        groups[id] = add_support(groups.get(id) or ClaimGroup(id, (), ()), wordings)
     return claim_ids
 
 
@@ -244,7 +253,7 @@ def _find_repeated_claim(
 def _find_replacements(
     facts: Sequence[tuple[ExtractedFact, Proposition]],
     claim_ids: Mapping[int, str],
-    groups: Mapping[str, ClaimGroup],
+    claims: Mapping[str, Claim],
     exclusions: dict[tuple[str, str], Exclusion],
 ) -> dict[str, tuple[str, ...]]:
     """Find what each claim replaces according to the extraction, and add it to the exclusions."""
@@ -253,7 +262,7 @@ def _find_replacements(
         for later, earlier in ((claim_ids.get(fact.ref), claim_ids.get(ref)) for ref in fact.replaces):
             if later and earlier and later != earlier:
                 op: EndOperation = "RETRACT" if proposition.is_correction else "SUPERSEDE"
-                add_exclusion(exclusions, groups[later].claim, groups[earlier].claim, op)
+                add_exclusion(exclusions, claims[later], claims[earlier], op)
                 replacements[later] = (*replacements.get(later, ()), earlier)
     return replacements
 
@@ -272,9 +281,10 @@ def add_exclusion(exclusions: dict[tuple[str, str], Exclusion], later: Claim, ea
         exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE", is_reverse=True))
 
 
-def _find_exclusions(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> dict[tuple[str, str], Exclusion]:
+def _find_exclusions(
+    claims: Mapping[str, Claim], groups: Mapping[str, ClaimGroup], candidates: Candidates
+) -> dict[tuple[str, str], Exclusion]:
     """Find what ends what, by rule and by the earlier decisions that the graph holds."""
-    claims = {id: group.claim for id, group in groups.items()}
     by_rule = _find_rule_exclusions(claims.values())
     claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
     by_decision: dict[tuple[str, str], Exclusion] = {}
@@ -310,6 +320,7 @@ def _find_rule_exclusions(claims: Collection[Claim]) -> dict[tuple[str, str], Ex
 
 
 def _find_open_questions(
+    claims: Mapping[str, Claim],
     groups: Mapping[str, ClaimGroup],
     exclusions: Mapping[tuple[str, str], Exclusion],
     similar_ids: Mapping[str, Sequence[str]],
@@ -317,7 +328,9 @@ def _find_open_questions(
 ) -> Iterator[OpenQuestion]:
     """Pair each new claim, in the order of speech, with the known claims it may touch and that no rule compared."""
     last_said = {
-        id: max((source.at.timestamp() for source in group.sources), default=0.0) for id, group in groups.items()
+        id: max((source.at.timestamp() for source in group.sources), default=0.0)
+        for id, group in groups.items()
+        if group.facts
     }
     slots: dict[tuple[str | None, str], list[str]] = {}
     for id, group in sorted(groups.items()):
@@ -325,7 +338,7 @@ def _find_open_questions(
             slots.setdefault((group.wordings[0].subject, group.wordings[0].predicate), []).append(id)
     new_groups = [(id, group) for id, group in groups.items() if not group.facts]
     for id, group in sorted(new_groups, key=lambda pair: (compute_timeline_point(pair[1].sources[0], None), pair[0])):
-        subject, predicate = group.claim.proposition.subject, group.claim.proposition.predicate
+        subject, predicate = claims[id].proposition.subject, claims[id].proposition.predicate
         similar = [other for wording in group.wordings for other in similar_ids.get(wording.text, ())]
         subjects = (subject, *possible_keys.get(subject or "", ())) if subject else ()
         same_slot = {other for key in subjects for other in slots.get((key, predicate), ())}

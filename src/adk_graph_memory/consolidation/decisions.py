@@ -108,8 +108,10 @@ class ReconciledClaims:
         """pairs of a claim and one that it rests on, by the extraction and the decisions"""
         claim_ids = {fact.id: id for id, group in self.claim_groups.items() for fact in group.facts}
         dependencies = self.dependencies | _remap_pairs(comparison.candidates.dependencies, claim_ids)
+        groups = comparison.claim_groups
         self.claims: dict[str, Claim] = {
-            id: group.build_claim(self.refinements[id]) for id, group in self.claim_groups.items()
+            id: comparison.claims[id] if group is groups[id] else group.build_claim(self.refinements[id])
+            for id, group in self.claim_groups.items()
         }
         """each group as one claim, in the wording that stands for it"""
         self.periods: dict[str, list[Period]] = compute_periods(self.claims.values(), exclusions_by_pair, dependencies)
@@ -145,7 +147,8 @@ class ReconciledClaims:
         if op == "RETRACT" and not any(wording.is_correction for wording in later.wordings):
             self.drop_counts["retraction by what corrects nothing"] += 1
             op = "SUPERSEDE"
-        add_exclusion(exclusions, later.claim, earlier.claim, op)
+        claims = self._comparison.claims
+        add_exclusion(exclusions, claims[later.id], claims[earlier.id], op)
         self._end_reasons[later.id, earlier.id] = self._end_reasons[earlier.id, later.id] = decision.reason
 
     def _merge_claims(self, exact: str, vague: str, decision: Decision) -> None:

@@ -219,12 +219,12 @@ def _match_window(
     by_number = entity_groups.join_by_number(pending, resolved_groups, by_key)
     joined_refs = {member.ref for group in resolved_groups for member in group.members}
     pending = [group for group in pending if group.members[0].ref not in joined_refs]
-    while True:
+    while pending:
         index = BlockingIndex(resolved_groups)
         verdicts = [(group, _weigh_number(_find_match(group, index), by_number.get(group))) for group in pending]
         best = max((verdict.rank for _, verdict in verdicts if verdict.group), default=None)
         if best is None:
-            break
+            return new + [(group, verdict.possible_groups) for group, verdict in verdicts]
         matches_by_target: dict[int, list[tuple[EntityGroup, EntityGroup]]] = defaultdict(list)
         for group, verdict in verdicts:
             if verdict.group and verdict.rank == best:
@@ -236,7 +236,7 @@ def _match_window(
                 pending += rest
             else:
                 new += [(group, (matches[0][1],)) for group in rest]
-    return new + [(group, verdict.possible_groups) for group, verdict in verdicts]
+    return new
 
 
 def _assign_members(matches: Sequence[tuple[EntityGroup, EntityGroup]]) -> tuple[bool, list[EntityGroup]]:

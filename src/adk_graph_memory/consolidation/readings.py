@@ -72,6 +72,8 @@ def _refer_to_claim(group: ClaimGroup, memory_ids: Mapping[str, str]) -> ClaimRe
 
 def recall_decisions(reading: Reading, comparison: Comparison) -> JudgeDecisions:
     """Return the decisions of a reading whose claims the comparison holds; the others are dropped."""
+    if not (reading.claim_decisions or reading.dependencies):
+        return JudgeDecisions()
     index = _index_claims(comparison.claim_groups.values())
 
     def find_claim(ref: ClaimRef) -> str | None:

@@ -42,8 +42,9 @@ def reconcile_claims(comparison: Comparison, decisions: JudgeDecisions = NO_DECI
     for id, periods in claims.periods.items():
         known_facts = {fact.id: fact for fact in claims.claim_groups[id].facts}
         for period, fact_id in zip(periods, ids[id], strict=True):
-            facts += _plan_fact_change(claims, fact_id, period, known_facts.get(fact_id))
-            revisions += _plan_revisions(claims, fact_id, period, known_facts.get(fact_id))
+            proposition = _get_period_proposition(claims, period)
+            facts += _plan_fact_change(claims, fact_id, period, proposition, known_facts.get(fact_id))
+            revisions += _plan_revisions(claims, fact_id, period, proposition, known_facts.get(fact_id))
             links += _plan_links(claims, fact_id, period, ids)
         facts += [
             PlannedFact(fact.id, fact.proposition, is_new=False, moved_sources=fact.sources, standing=fact.standing)
@@ -79,16 +80,18 @@ def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period]) -> list[str]:
     ids: list[str] = []
     for period, known_id in zip(periods, known_ids, strict=True):
         first = period.sources[0]
-        repeat_id = digest("again", group.id, first.at.isoformat(), first.quote_key)
-        ids.append(known_id or (repeat_id if group.id in used_ids else group.id))
+        new_id = group.id
+        if group.id in used_ids:
+            new_id = digest("again", group.id, first.at.isoformat(), first.quote_key)
+        ids.append(known_id or new_id)
         used_ids.add(ids[-1])
     return ids
 
 
 def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposition:
     """Return the claim in its standing wording, dated to the first source of the period."""
-    proposition = claims.claims[period.claim_id].proposition
-    return replace(proposition, at=min(source.at for source in period.sources))
+    proposition, at = claims.claims[period.claim_id].proposition, min(source.at for source in period.sources)
+    return proposition if proposition.at == at else replace(proposition, at=at)
 
 
 def _decide_standing(period: Period, known_fact: Fact | None) -> Standing:
@@ -111,9 +114,9 @@ def _decide_standing(period: Period, known_fact: Fact | None) -> Standing:
 
 
 def _plan_fact_change(
-    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: Fact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, proposition: Proposition, known_fact: Fact | None
 ) -> Iterator[PlannedFact]:
-    proposition, standing = _get_period_proposition(claims, period), _decide_standing(period, known_fact)
+    standing = _decide_standing(period, known_fact)
     if known_fact is None:
         ruling = _find_ruling(claims.claim_groups[period.claim_id].facts, period)
         yield PlannedFact(fact_id, proposition, sources=period.sources, standing=standing, ruling=ruling)
@@ -136,10 +139,10 @@ def _find_ruling(facts: Iterable[Fact], period: Period) -> Ruling:
 
 
 def _plan_revisions(
-    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: Fact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, proposition: Proposition, known_fact: Fact | None
 ) -> Iterator[PlannedRevision]:
     claim_id, group = period.claim_id, claims.claim_groups[period.claim_id]
-    proposition, reason = _get_period_proposition(claims, period), claims.merge_reasons.get(claim_id, "")
+    reason = claims.merge_reasons.get(claim_id, "")
     new_keys = _collect_source_keys(group.new_sources)
     new = tuple(source for source in period.sources if source.key in new_keys)
     wordings = [proposition]

@@ -24,6 +24,7 @@ from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
 from adk_graph_memory.records.facts import (
     STATES_PREDICATE,
     Candidates,
+    EntityResolution,
     Fact,
     FactLink,
     KnownEntity,
@@ -89,14 +90,22 @@ class EntityLedger:
         direct = self._merged_keys.get(key, ())
         return [*direct, *(other for merged in direct for other in self.list_merged_keys(merged))]
 
-    def select_known_entities(self, extraction: Extraction, further_keys: Iterable[str]) -> tuple[KnownEntity, ...]:
-        """Select the entities that those of an extraction may be, and those of further keys."""
+    def find_root_keys(self, keys: Iterable[str]) -> set[str]:
+        """Find the keys of the entities that these were merged into in the end, or their own, if there are any."""
+        return {find_root_key(self.entities, key) for key in keys if key in self.entities}
+
+    def find_known_keys(self, extraction: Extraction) -> set[str]:
+        """Find the keys of the entities that those of an extraction may be."""
         lookup_keys = GraphLookup(extraction).entity_keys
-        keys = {find_root_key(self.entities, key) for key in (*lookup_keys, *further_keys) if key in self.entities}
+        keys = self.find_root_keys(lookup_keys)
         authors = (ExtractedEntity(0, name) for name, _ in extraction.authors)  # whose name may be another's alias
         for entity in (*extraction.entities, *authors):
             for block in EntityGroup.from_extracted([entity]).blocking_keys:
                 keys |= self._keys_by_block.get(block, set())
+        return keys
+
+    def describe_entities(self, keys: Iterable[str]) -> tuple[KnownEntity, ...]:
+        """Describe the entities of these keys to whoever compares with them."""
         return tuple(_convert_to_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
 
     def write_entity(self, planned: PlannedEntity, merged_by: str) -> None:
@@ -115,7 +124,8 @@ class EntityLedger:
             names = (known.name, *known.aliases)
             aliases = (*known.aliases, *(alias for alias in planned.aliases if alias not in names))
             entity = replace(known, aliases=aliases, about=known.about or planned.about)
-        self._store_entity(entity)
+        if entity != known:
+            self._store_entity(entity)
         for key in planned.merged_keys:
             if key in self.entities:
                 gone = replace(self.entities[key], merged_into=planned.key, merged_by=merged_by)
@@ -124,6 +134,8 @@ class EntityLedger:
 
     def part_names(self, extraction: Extraction) -> Extraction:
         """Take from extracted entities the aliases that are somebody else's on the owner's word."""
+        if not self._foreign_names:
+            return extraction
         entities = []
         for entity in extraction.entities:
             foreign_names = self._foreign_names.get(fold_text(entity.name), ())
@@ -236,7 +248,7 @@ def select_candidates(
     for reading in readings:
         replay.add_reading(reading)
     reading = Reading("", "", extraction, functional_predicates=tuple(functional_predicates))
-    return replay.select_candidates(reading, extraction, choose_ids(replay.collect_memory()), is_judged=True)
+    return replay.find_candidates(reading, extraction, choose_ids(replay.collect_memory()), is_judged=True)[0]
 
 
 class _Replay:
@@ -271,7 +283,7 @@ class _Replay:
         extraction = withhold_facts(reading.extraction, {fact.ref for fact in reading.held})
         extraction = adopt_entity_keys(extraction, self._ledger.new_keys)
         extraction = self._ledger.part_names(extraction)
-        candidates = self.select_candidates(reading, extraction)
+        candidates, resolution = self.find_candidates(reading, extraction)
         answers = {
             ref: self._ledger.new_keys.get(key) if key else None
             for ref, key in reading.doubt_answers.items()
@@ -282,6 +294,7 @@ class _Replay:
             candidates,
             functional_predicates=reading.functional_predicates,
             doubt_answers=answers,
+            resolution=resolution,
         )
         plan = reconcile_claims(comparison, recall_decisions(reading, comparison))
         self._apply_plan(plan, reading)
@@ -309,27 +322,32 @@ class _Replay:
             for root_key, key, keys_apart in self._ledger.part_entities(ruling):
                 self._return_words(root_key, key, keys_apart)
 
-    def select_candidates(
+    def find_candidates(
         self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = (), *, is_judged: bool = False
-    ) -> Candidates:
-        """Select the facts that the extraction may be about, and these, with all that ended them or rests on them.
+    ) -> tuple[Candidates, EntityResolution | None]:
+        """Find the facts that the extraction may be about, and these, with all that ended them or rests on them.
 
         A judge is shown all facts of the same subject and predicate. What one has decided is recorded with the words
         that it is about, so a replay needs only those that rules may compare.
+
+        Returns:
+            The candidates, and who the entities of the extraction are, unless these facts name further ones.
         """
-        entities = self._ledger.select_known_entities(extraction, ())
+        known_keys = self._ledger.find_known_keys(extraction)
         lookup = GraphLookup(extraction, reading.functional_predicates)
+        entities = self._ledger.describe_entities(known_keys)
         resolution = lookup.resolve_entities(entities)
         machine_texts = {fact.text for fact in extraction.facts if is_machine_said(fact.sources)}
+        is_settled = resolution.is_settled and not is_judged
+        propositions = lookup.list_propositions(resolution)
         places, slots = set[object](), set[_Slot]()
-        for proposition in lookup.list_propositions(resolution):
+        for proposition in propositions:
             slot = _get_slot(proposition)
-            is_settled = resolution.is_settled and proposition.text not in machine_texts and not is_judged
-            is_narrow = is_settled and slot not in self._changed_slots
+            is_narrow = is_settled and proposition.text not in machine_texts and slot not in self._changed_slots
             places.update(_list_places(proposition, is_narrow=is_narrow))
             if is_narrow and slot[1] != STATES_PREDICATE:
                 slots.add(slot)
-            self._changed_slots.discard(slot)
+        self._changed_slots.difference_update(map(_get_slot, propositions))
         refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
         refs += [ref for pair in reading.dependencies for ref in pair]
         refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
@@ -338,11 +356,14 @@ class _Replay:
         ids = self._collect_component(ids | self._facts.keys() & set(fact_ids), slots)
         facts = [self._facts[id] for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
-        entities = self._ledger.select_known_entities(extraction, keys)
+        further_keys = self._ledger.find_root_keys(keys) - known_keys
+        if further_keys:
+            entities = self._ledger.describe_entities(known_keys | further_keys)
         pairs = sorted((id, other) for id in ids for other in self._neighbours.get(id, ()))  # all of them lie in ids
         links = tuple(self._links[pair].link for pair in pairs if pair in self._links)
         dependencies = tuple(pair for pair in pairs if pair in self._dependencies)
-        return Candidates(entities, tuple(facts), links, dependencies=dependencies)
+        candidates = Candidates(entities, tuple(facts), links, dependencies=dependencies)
+        return candidates, None if further_keys else resolution
 
     def _collect_component(self, ids: Iterable[str], slots: Collection[_Slot]) -> set[str]:
         """Collect the facts that are linked to any of these, however far away.

@@ -104,6 +104,7 @@ def _join(words: Iterable[str]) -> str:
 
 _CURRENCY = rf"[{_SYMBOLS}] | (?<!\w) (?: {_join(_CODES)} )"
 _CURRENCY_AT_END = re.compile(rf"(?:{_CURRENCY})\s?$", re.VERBOSE)
+_WHOLE_NUMBER = re.compile(r"[1-9][0-9]*")
 _WHOLE_YEAR = re.compile(r"(?:19|20)\d\d")
 _UNIT = rf"\ ?(?: {_join([*UNITS_BY_NAME, *_SCALES])} )(?!\w)"
 _DIGITS = r"(?<![\d.,]) \d{1,3} (?: [\ '’]\d{3} )+ (?!\d) (?: [.,]\d+ )? | \d+ (?: [.,]\d+ )*"
@@ -277,14 +278,13 @@ def _read_time(match: re.Match[str]) -> Quantity:
 
 
 def _read_amount(match: re.Match[str]) -> Quantity:
-    currency, scale, unit = match["currency"], match["scale"], match["unit"]
+    sign, currency, number, of, scale, unit = match.group("sign", "currency", "number", "of", "scale", "unit")
     if currency and unit == "m":  # "$5m" is no length
         scale, unit = "mn", None
     units = frozenset().union(*(UNITS_BY_NAME.get(name, frozenset()) for name in (currency, unit) if name))
-    number = _normalize_number(match["number"], _SCALES.get(scale or "", 0), units)
-    number = f"-{number}" if match["sign"] else number
-    of = f"/{_normalize_number(match['of'])}" if match["of"] else ""
-    return Quantity(number + of, units)
+    number = _normalize_number(number, _SCALES.get(scale or "", 0), units)
+    number = f"-{number}" if sign else number
+    return Quantity(f"{number}/{_normalize_number(of)}" if of else number, units)
 
 
 def _normalize_number(raw: str, scale: int = 0, units: frozenset[str] = frozenset()) -> str:
@@ -293,6 +293,8 @@ def _normalize_number(raw: str, scale: int = 0, units: frozenset[str] = frozense
     Without a unit "3.10" may be the number of a version, and with one of measure "1.500" may be one and a half: these
     stay as they are.
     """
+    if not scale and _WHOLE_NUMBER.fullmatch(raw):
+        return raw
     raw = re.sub(r"[ '’]", "", raw)
     whole, fraction = raw, ""
     marks = [mark for mark in raw if mark in ".,"]

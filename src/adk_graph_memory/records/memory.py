@@ -161,11 +161,18 @@ def _order_sources(fact: Fact) -> Fact:
     return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)))
 
 
+def _is_stored(fact: Fact, stored: StoredMemory) -> bool:
+    """Whether the graph holds the fact as it is, whatever the order of its sources."""
+    held = stored.facts.get(fact.id)
+    if held is None or stored.origins.get(fact.id) != fact.origin:
+        return False
+    return held == fact or _order_sources(held) == _order_sources(fact)
+
+
 def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
     """Find what of the stored memory is not as derived."""
-    facts = {id: (_order_sources(fact), fact.origin) for id, fact in derived.facts.items()}
-    stored_facts = {id: (_order_sources(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
-    changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
+    facts = derived.facts
+    changed_ids = {id for id, fact in facts.items() if not _is_stored(fact, stored)}
     entities = derived.entities
     links = {pair: link.link for pair, link in derived.links.items()}
     erased_facts = stored.facts.keys() - facts.keys()
@@ -187,7 +194,7 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
             "mentions": _list_pairs(erased_mentions),
             "revisions": _list_pairs(erased_revisions),
         },
-        tuple(derived.facts[id] for id in sorted(changed_ids)),
+        tuple(facts[id] for id in sorted(changed_ids)),
         tuple(derived.entities[key] for key, entity in sorted(entities.items()) if stored.entities.get(key) != entity),
         tuple(sorted(pair for pair, link in links.items() if stored.links.get(pair) != link)),
         tuple(sorted(derived.dependencies - stored.dependencies)),
