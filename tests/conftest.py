@@ -6,13 +6,15 @@ import asyncio
 import os
 import re
 import runpy
+import sys
 import threading
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hypothesis
@@ -88,6 +90,8 @@ SERVER_CONF = {
 }
 """Plans last though the store grows under them, and those of all graphs fit."""
 SERVER, PREPARATION = pytest.StashKey[LocalNeo4j](), pytest.StashKey[threading.Thread]()
+CONSTANTS = pytest.StashKey[list[tuple[ModuleType, str, object]]]()
+"""The package's constants before a test."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _is_in(config, str(item.path), ONE_OF_EACH) and first_cases.setdefault(name, case) != case:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: _place(config, item))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("adk_graph_memory.")]
+    item.stash[CONSTANTS] = [
+        (module, name, value) for module in modules for name, value in vars(module).items() if name.isupper()
+    ]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """A test that leaves a constant of the package changed would decide what later tests of its process see."""
+    yield
+    changed = [name for module, name, value in item.stash[CONSTANTS] if vars(module).get(name) is not value]
+    assert changed == [], "the test leaves constants changed"
 
 
 def _place(config: pytest.Config, item: pytest.Item) -> tuple[bool, ...]:

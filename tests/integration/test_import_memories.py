@@ -20,7 +20,7 @@ from tests.support.import_sources import (
     write_sqlite_sessions,
 )
 
-from adk_graph_memory import errors
+from adk_graph_memory import GuardCandidate, GuardVerdict, errors
 from adk_graph_memory.adk.importing import importer, json_exports
 from adk_graph_memory.adk.importing.importer import Importer, ImportOptions, import_source
 from adk_graph_memory.adk.importing.json_exports import MemoryExport
@@ -210,7 +210,28 @@ async def test_a_batch_may_be_of_many_users(memory, app_name, tmp_path):
     rows = [{"id": "same", "memory": f"User {n} likes tea", "user_id": f"u{n}"} for n in range(count)]
     receipt = await import_source(memory, write_json(tmp_path / "m.json", rows), ImportOptions("mem0", app_name))
     assert receipt.memories == {"new": count, "read": count}
-    assert (await read_facts(memory, app_name, "u7")).keys() == {"User 7 likes tea"}
+    facts = [await read_facts(memory, app_name, row["user_id"]) for row in rows]
+    assert [list(found) for found in facts] == [[row["memory"]] for row in rows]
+
+
+async def test_what_the_guard_refuses_is_named_and_counted_as_no_memory(neo4j_server, app_name, tmp_path):
+    def guard(candidate: GuardCandidate) -> GuardVerdict | None:
+        return GuardVerdict("drop", "no bees") if "bees" in candidate.text else None
+
+    rows = [
+        {"id": str(n), "memory": f"I keep {one}", "user_id": "kim"} for n, one in enumerate(("goats", "bees", "cats"))
+    ]
+    path = write_json(tmp_path / "m.json", rows)
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), guard=guard) as memory:
+        receipt = await import_source(memory, path, ImportOptions("mem0", app_name))
+        assert (receipt.memories, receipt.skipped) == ({"new": 2, "read": 3}, {"refused by the guard": 1})
+        [refused] = receipt.problems
+        assert refused.place.endswith("memory 2")
+        assert "no bees" in refused.reason
+        again = await import_source(memory, path, ImportOptions("mem0", app_name))
+        assert again.memories == {"known": 2, "read": 3}
+        assert (await read_facts(memory, app_name, "kim")).keys() == {"I keep goats", "I keep cats"}
 
 
 async def test_a_schema_that_is_newer_is_refused(app_name, tmp_path):

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.events import Event
 from google.adk.runners import Runner
@@ -82,8 +83,10 @@ class World:
 
 
 async def forget_user(world: World) -> None:
-    erasing.MAX_ERASED_NODES, erasing.ERASED_AT_ONCE = 0, BATCH
-    await world.memory.user(**world.owner).forget_user(sessions=True, artifacts=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(erasing, "MAX_ERASED_NODES", 0)
+        patch.setattr(erasing, "ERASED_AT_ONCE", BATCH)
+        await world.memory.user(**world.owner).forget_user(sessions=True, artifacts=True)
 
 
 async def forget(world: World) -> None:
@@ -103,11 +106,12 @@ async def prune(world: World) -> None:
 
 
 async def bring_over(world: World) -> None:
-    vars(importer)["BATCH_SIZE"] = BATCH
     rows = [{"id": str(n), "memory": text, "user_id": USER} for n, text in enumerate(IMPORTED)]
     path = world.folder / "mem0.json"
     path.write_text(json.dumps({"results": rows}), encoding="utf-8")
-    await import_source(world.memory, str(path), ImportOptions("mem0", app_name=world.app_name, user_id=USER))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importer, "BATCH_SIZE", BATCH)
+        await import_source(world.memory, str(path), ImportOptions("mem0", app_name=world.app_name, user_id=USER))
 
 
 async def reembed(world: World) -> None:

@@ -21,15 +21,19 @@ from adk_graph_memory.adk.importing.sources import open_source
 from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
 from adk_graph_memory.graph import sessions, transfer
 from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.transfer import ToldMemory
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.imports import ExportFile, ExportImporter
 from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.reports import ImportReceipt, SkippedRow, Tally
+from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.scopes import Scope, check_id
 from adk_graph_memory.records.turns import Statement
 
 BATCH_SIZE = 100
 """Memories that are embedded and written together."""
+REFUSED = "refused by the guard"
+"""The kind of a memory that the guard keeps out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +57,21 @@ class MemoryWriter:
         now, redactor = datetime.now(UTC), user.engine.redactor
         statements = await redactor.redact_statements([self._convert_source_memory(row, now) for row in rows])
         ids = [compute_statement_memory_id(statement.id or "") for statement in statements]
-        known = await transfer.fetch_told_memories(user.graph, ids)
-        wanted = list[Statement]()
-        for row, id, statement in zip(rows, ids, statements, strict=True):
-            if (told := known.get(id)) is None:
-                wanted.append(statement)
-                self.tally.count("memories", "new")
-            elif told.says(statement, is_timed=row.at is not None):
-                self.tally.count("memories", "known")
+        before = await transfer.fetch_told_memories(user.graph, ids)
+
+        def is_told(told: Mapping[str, ToldMemory], number: int) -> bool:
+            one = told.get(ids[number])
+            return one is not None and one.says(statements[number], is_timed=rows[number].at is not None)
+
+        wanted = [number for number in range(len(rows)) if not is_told(before, number)]
+        self.tally.count("memories", "known", len(rows) - len(wanted))
+        report = await user.add_statements([statements[number] for number in wanted]) if wanted else IngestReport()
+        after = await transfer.fetch_told_memories(user.graph, ids) if report.dropped else None
+        for number in wanted:
+            if after is not None and not is_told(after, number):
+                self.tally.skip(rows[number].place, REFUSED, ", ".join(report.dropped))
             else:
-                wanted.append(statement)
-                self.tally.count("memories", "changed")
-        if wanted:
-            await user.add_statements(wanted)
+                self.tally.count("memories", "changed" if ids[number] in before else "new")
 
     def _convert_source_memory(self, row: SourceMemory, now: datetime) -> Statement:
         return Statement(
