@@ -13,12 +13,14 @@ import pytest
 from benchmarks.quality import replies
 from google.adk.events.event import Event
 from google.genai import types
-from tests.support.exported_graphs import fill_user, make_memory
+from tests.support.exported_graphs import digest_users, fill_user, make_memory
 
 from adk_graph_memory import AsOf, GraphMemory, Neo4jArtifactService, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.graph import export_lines
+from adk_graph_memory.memory.imports import TAKEN, UNDERIVABLE, SectionWriter
 from adk_graph_memory.records.results import Checkup, StoredFact
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -322,6 +324,147 @@ async def test_the_words_of_a_session_that_is_gone_follow_each_other(
         {"scope": Scope(**copied).key},
     )
     assert [row.data() for row in rows] == [{"text": "I live in Faro", "next": "Yes"}]
+
+
+# -- users whose memory cannot be derived, and what was forgotten where a file is imported --------------------------
+
+
+def change_reading(path: Path, number: int, **changes: Any) -> None:
+    """Change the fact that was read last of a user of a file, given the number that the user's lines carry."""
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    line = [line for line in lines if line.get("node") == ["Ingest"] and line["of"] == number][-1]
+    reading = json.loads(line["properties"]["reading"])
+    reading["extraction"]["facts"][0] |= changes
+    line["properties"]["reading"] = json.dumps(reading)
+    path.write_text("".join(export_lines.format_line(line) for line in lines), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"valid_from": "2026-01-01T00:00:00"}, {"valid_from": "9999-12-31T23:59:59-14:00"}], ids=str
+)
+async def test_a_user_whose_memory_cannot_be_derived_is_left_out_whole(
+    memory: GraphMemory, owner: Owner, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    cities = {"ada": "Faro", "bea": "Porto", "cy": "Braga"}
+    target, path = f"{owner['app_name']}-copy", tmp_path / "app"
+    settings = memory.connection.settings
+    async with Neo4jSessionService(settings=settings) as sessions, Neo4jArtifactService(settings=settings) as artifacts:
+        for user_id, city in cities.items():
+            known = {**owner, "user_id": user_id}
+            session = await sessions.create_session(**known, session_id="chat", state={"user:diet": "vegan"})
+            await sessions.append_event(session, make_event("Good morning"))
+            await save_note(artifacts, known, "first")
+            at = await say(memory, known, 0, city)
+    await memory.export(path, app_name=owner["app_name"], as_of=AsOf(recorded=at))
+    whole = path.read_text("utf-8")
+    lines = [json.loads(line) for line in whole.splitlines()]
+    heads = [number for number, line in enumerate(lines) if line.get("node") == ["User"]]
+    nodes, [_, middle, end] = sum("node" in line for line in lines), heads
+    broken = {"app_name": target, "user_id": lines[middle]["properties"]["user_id"]}
+    change_reading(path, lines[middle]["of"], **wrong)
+    for seen in ("new", "known"):
+        receipt = await import_source(memory, str(path), ImportOptions("export", target))
+        assert (receipt.users, receipt.skipped) == ({seen: 2, "read": 3}, {UNDERIVABLE: 1})
+        assert receipt.nodes == dict.fromkeys((seen, "read"), nodes - (end - middle))
+        [problem] = receipt.problems
+        assert problem.place == f"{path}, line {middle + 1}" and f"{broken['user_id']!r}" in problem.reason
+        assert "Put back the user's lines" in problem.reason and "doctor --mend" in problem.reason
+        assert (await digest_users(memory, Scope(**broken)))[1:] == (0, 0)
+    for user_id in cities.keys() - {broken["user_id"]}:
+        copied = {"app_name": target, "user_id": user_id}
+        assert [fact.text for fact in await list_facts(memory, copied)] == [f"The user lives in {cities[user_id]}"]
+        checkup = await check(memory, copied)
+        assert (checkup.differences, checkup.findings, checkup.unembedded) == (0, (), 0)
+    path.write_text(whole, "utf-8")
+    mended = await import_source(memory, str(path), ImportOptions("export", target))
+    assert (mended.users, mended.skipped) == ({"known": 2, "new": 1, "read": 3}, {})
+    [fact] = await list_facts(memory, broken)
+    assert fact.text == f"The user lives in {cities[broken['user_id']]}"
+
+
+async def forget_all_but_tombstones(memory: GraphMemory, owner: Owner) -> None:
+    """Delete a user without a tombstone for what was not forgotten before."""
+    await memory.connection.run_cypher(
+        "MATCH (n {scope: $scope}) WHERE NOT n:TestHashTombstone DETACH DELETE n", {"scope": Scope(**owner).key}
+    )
+
+
+async def find_words(memory: GraphMemory, owner: Owner, word: str) -> list[str]:
+    """The labels of all nodes of a user that hold a word, themselves or in a relationship."""
+    rows = await memory.connection.run_cypher(
+        "MATCH (n {scope: $scope}) OPTIONAL MATCH (n)-[r]->() "
+        "RETURN labels(n)[0] AS label, properties(n) AS node, collect(properties(r)) AS edges",
+        {"scope": Scope(**owner).key},
+    )
+    return sorted(row["label"] for row in rows if word in repr(row.data()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_past", [True, False])
+async def test_nothing_forgotten_comes_back_with_a_user_who_is_left_out(
+    memory: GraphMemory, owner: Owner, tmp_path: Path, is_past: bool
+) -> None:
+    await say(memory, owner, 0, "Faro")
+    at = await say(memory, owner, 5, "Porto")
+    await memory.export(path := tmp_path / "file", **owner, as_of=AsOf(recorded=at) if is_past else None)
+    await memory.user(**owner).forget_session("s0")
+    await forget_all_but_tombstones(memory, owner)
+    change_reading(path, 1, valid_from="2026-01-01T00:00:00")
+    for _ in range(2):
+        receipt = await import_source(memory, str(path), ImportOptions("export"))
+        assert (receipt.users, receipt.skipped, receipt.refused_turns) == ({"read": 1}, {UNDERIVABLE: 1}, 0)
+        assert (await digest_users(memory, Scope(**owner)))[1:] == (1, 0)  # the tombstone
+        assert await find_words(memory, owner, "Faro") == [] == await find_words(memory, owner, "Porto")
+
+
+@pytest.mark.slow
+async def test_what_a_user_says_during_the_import_stays_if_the_user_is_left_out(
+    memory: GraphMemory, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = await say(memory, owner, 0, "Faro")
+    await memory.export(path := tmp_path / "file", **owner, as_of=AsOf(recorded=at))
+    change_reading(path, 1, valid_from="2026-01-01T00:00:00")
+    copied, derive = {**owner, "app_name": f"{owner['app_name']}-copy"}, SectionWriter._derive
+
+    async def speak(self: SectionWriter) -> None:
+        await memory.user(**copied).enqueue([Turn("t9", "user", "I live in Porto", NOON)], session_id="s9")
+        await derive(self)
+
+    monkeypatch.setattr(SectionWriter, "_derive", speak)
+    receipt = await import_source(memory, str(path), ImportOptions("export", copied["app_name"]))
+    assert (receipt.users, receipt.skipped) == ({"read": 1}, {UNDERIVABLE: 1})
+    await memory.resume(**copied)
+    assert [fact.text for fact in await list_facts(memory, copied)] == ["The user lives in Porto"]
+    assert await find_words(memory, copied, "Faro") == []
+    again = await import_source(memory, str(path), ImportOptions("export", copied["app_name"]))
+    assert again.skipped == {TAKEN: 1}
+
+
+@pytest.mark.slow
+async def test_what_was_forgotten_here_is_not_derived_from_a_file_of_then(
+    memory: GraphMemory, owner: Owner, tmp_path: Path
+) -> None:
+    """A session that was forgotten, and a fact of another one whose turn stays."""
+    for day, city in enumerate(("Faro", "Porto", "Braga")):
+        at = await say(memory, owner, day, city)
+    await memory.export(path := tmp_path / "file", **owner, as_of=AsOf(recorded=at))
+    [porto] = [fact.id for fact in await list_facts(memory, owner) if "Porto" in fact.text]
+    await memory.forget(porto, **owner)
+    await memory.user(**owner).forget_session("s0")
+    left = await find_words(memory, owner, "Porto")  # the turn, and whom it mentions
+    await memory.export(tmp_path / "here", **owner)
+    await forget_all_but_tombstones(memory, owner)
+    receipt = await import_source(memory, str(path), ImportOptions("export"))
+    assert (receipt.users, receipt.skipped, receipt.refused_turns) == ({"new": 1, "read": 1}, {}, 1)
+    assert [fact.text for fact in await list_facts(memory, owner)] == ["The user lives in Braga"]
+    assert await find_words(memory, owner, "Faro") == []
+    assert await find_words(memory, owner, "Porto") == left
+    checkup = await check(memory, owner)
+    assert (checkup.differences, checkup.findings, checkup.unembedded) == (0, (), 0)
+    await memory.export(tmp_path / "again", **owner)
+    assert list_lines(tmp_path / "again") == list_lines(tmp_path / "here")
+    again = await import_source(memory, str(path), ImportOptions("export"))
+    assert again.users == {"known": 1, "read": 1}
 
 
 # -- what is refused, and the command -----------------------------------------------------------------------------

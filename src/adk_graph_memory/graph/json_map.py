@@ -32,6 +32,8 @@ class JsonMapDelta:
 
         With ``replaces`` it removes whatever there was.
         """
+        if not isinstance(values, Mapping):
+            raise errors.InvalidArgument(reason=f"{values!r} does not map texts to values: give a dict")
         if invalid_keys := [key for key in (*values, *drop) if not isinstance(key, str)]:
             raise errors.InvalidArgument(reason=f"keys have to be text, these are not: {invalid_keys!r}")
         drop_keys = set(drop)

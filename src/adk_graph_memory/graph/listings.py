@@ -15,7 +15,7 @@ from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.language.spelling import choose_named, list_named
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.results import AppSummary, ProfileCandidate, StoredEntity, StoredFact, UserSummary
-from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.scopes import Scope, SharedMemory, check_count, check_text
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -39,7 +39,12 @@ class FetchPage(Protocol[T_co]):
 async def iterate_pages(
     fetch_page: FetchPage[T], get_cursor: Callable[[T], str], limit: int | None, after: str | None
 ) -> AsyncIterator[T]:
-    """Yield the items of a list, a page at a time, up to ``limit``."""
+    """Yield the items of a list, a page at a time, up to ``limit``.
+
+    Raises:
+        errors.InvalidArgument: ``limit`` is no number, or ``after`` no text.
+    """
+    check_page(limit, after)
     while limit is None or limit > 0:
         size = PAGE_SIZE if limit is None else min(limit, PAGE_SIZE)
         page = await fetch_page(limit=size, after=after)
@@ -48,6 +53,18 @@ async def iterate_pages(
         if len(page) < size:
             return
         after, limit = get_cursor(page[-1]), None if limit is None else limit - size
+
+
+def check_page(limit: object, after: object) -> None:
+    """Refuse what chooses no part of a list; None stands for all of it.
+
+    Raises:
+        errors.InvalidArgument: ``limit`` is no number, or ``after`` no text.
+    """
+    if limit is not None:
+        check_count("limit", limit)
+    if after is not None:
+        check_text("after", after)
 
 
 async def fetch_facts(

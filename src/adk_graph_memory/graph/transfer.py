@@ -293,6 +293,17 @@ async def finish_user(graph: UserGraph, import_id: str) -> None:
     await graph.run_statement("import_finished", id=import_id)
 
 
+async def withdraw_nodes(graph: UserGraph, places: Sequence[NodePlace]) -> None:
+    """Delete nodes that were imported; tombstones stay, for what is forgotten somewhere is not to come back."""
+    rows = [_encode_place(place) for place in places if place.label != "Tombstone"]
+    await graph.run_statement("import_withdrawn", rows=rows)
+
+
+async def forsake_user(graph: UserGraph, import_id: str) -> None:
+    """Delete the user whose nodes were withdrawn; one to whom somebody wrote meanwhile stays, as if never imported."""
+    await graph.run_statement("import_forsaken", id=import_id)
+
+
 @dataclass(frozen=True, slots=True)
 class ToldMemory:
     """What the graph has of a statement: its text, time, author and metadata members."""

@@ -87,6 +87,7 @@ async def forget_event(user: UserContext, event_id: str, *, session_id: str) -> 
 @telemetry.trace_operation("delete_memory")
 async def forget_session(user: UserContext, session_id: str) -> Receipt:
     """Forget everything said in a session; the session itself stays."""
+    check_text("session_id", session_id)
     return await user.rewriter.erase_session(session_id)
 
 
@@ -138,6 +139,7 @@ async def undo_ingest(user: UserContext, ingest_id: str) -> Receipt:
     Raises:
         errors.NotFound: this user's memory holds nothing from this ingest.
     """
+    check_text("the ingest", ingest_id)
     receipt = await user.rewriter.erase_memories(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
     if not receipt.ids:
         where = "`adk-graph-memory history`, which names the ingests of a fact"

@@ -3,12 +3,13 @@
 A user's lines are read twice, first for the nodes and then for their relationships, in batches of one transaction each.
 The user's node notes the import (``import_id``): nothing else would tell a user who is half imported from one who lives
 here. What was forgotten here is imported and forgotten again, with all that rests on it, before the user counts as
-imported.
+imported. A user whose memory cannot be derived is withdrawn again.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import export_lines, schema, transfer, vector_slots
 from adk_graph_memory.graph.blobs import list_trusted_stores
 from adk_graph_memory.graph.transfer import VectorTarget
+from adk_graph_memory.language.text import shorten_text
 from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.memory.maintenance import embed_missing_nodes
 from adk_graph_memory.memory.rewriting import Erasure
@@ -219,6 +221,9 @@ REFUSALS = (errors.QueryFailed, errors.ConstraintViolated, errors.InvalidUnicode
 """What the database says to a line that it does not take."""
 REFUSED_LINE = "not of this graph's vectors or artifact store"
 UNDERIVABLE = "whose memory could not be derived"
+"""The kind of users that are left out because their readings lead to an error."""
+LED_TO = (errors.GraphMemoryError, LookupError, TypeError, ValueError, ArithmeticError)
+"""What readings lead to that no release wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,14 +240,17 @@ class SectionWriter:
     """Writes one user.
 
     ``checks_tombstones`` says that something of the user was forgotten here: it stays forgotten. ``is_derived`` says
-    that the file holds what follows from the readings; one as of a time does not.
+    that the file holds what follows from the readings; one as of a time does not. ``counts_before`` is what the tally
+    had counted before the user.
     """
 
     user: UserContext
     tally: Tally
     target: VectorTarget
+    import_id: str
     checks_tombstones: bool
     is_derived: bool
+    counts_before: Counter[tuple[str, str]]
     refused_turns: set[str] = field(default_factory=set)
     refused_readings: set[str] = field(default_factory=set)
     is_complete: bool = True
@@ -255,9 +263,14 @@ class SectionWriter:
             on_progress(self.tally.describe_progress())
         for edges in _batch_edges(_iterate_edges(section)):
             await self._write_by_halves(edges, self._write_edges)
-        await self._erase_refused()
-        if not self.is_derived and await self._derive(section.place) and self.refused_readings:
-            await self._erase_refused()  # the facts of readings that are refused here
+        try:
+            await self._derive()
+        except REFUSALS as error:
+            await self._withdraw(section, error)
+        except errors.DatabaseError:
+            raise
+        except LED_TO as error:
+            await self._withdraw(section, error)
         return self.is_complete
 
     def _iterate_nodes(self, section: UserSection) -> Iterator[ExportedNode]:
@@ -334,17 +347,23 @@ class SectionWriter:
             row = rows[number]
             self.tally.skip(row.place, LOOSE, f"the graph has no {row.edge.other.label} {list(row.edge.other.key)}")
 
-    async def _derive(self, place: str) -> bool:
-        """Derive what follows from the readings; return whether that was possible."""
-        try:
+    async def _derive(self) -> None:
+        """Forget what was forgotten here, and derive what the file does not hold."""
+        await self._erase_refused()
+        if not self.is_derived:
             await self.user.rewriter.restore_derivation()
-        except errors.DatabaseError:
-            raise
-        except (errors.GraphMemoryError, LookupError, TypeError, ValueError) as error:  # what its lines may lead to
-            self.is_complete = False
-            self.tally.skip(place, UNDERIVABLE, repr(error))
-            return False
-        return True
+            if self.refused_readings:
+                await self._erase_refused()  # the facts of readings that are refused here
+
+    async def _withdraw(self, section: UserSection, error: Exception) -> None:
+        """Take a user back: nothing could be forgotten singly of a memory that cannot be derived."""
+        for nodes in _batch_nodes(row for row in section.iterate_nodes() if isinstance(row, ExportedNode)):
+            await transfer.withdraw_nodes(self.user.graph, [row.node.place for row in nodes])
+        await self.user.rewriter.restore_derivation()  # nothing stays that was derived before the error
+        await transfer.forsake_user(self.user.graph, self.import_id)
+        self.tally.restore_counts(self.counts_before)
+        self.tally.skip(section.place, UNDERIVABLE, _describe_underivable(self.user.scope, error))
+        self.is_complete = False
 
     async def _erase_refused(self) -> None:
         """Forget once more what was forgotten here, with all that was derived from it."""
@@ -483,10 +502,19 @@ class ExportImporter:
             count("users", "known")
             self._count_section(section)
             return
+        before = self.tally.copy_counts()
         count("users", "new" if outcome == "new" else "continued")
         count("nodes", "new" if outcome == "new" else "known")
         is_derived = header.recorded_at is None
-        writer = SectionWriter(user, self.tally, self._target, checks_tombstones=has_tombstones, is_derived=is_derived)
+        writer = SectionWriter(
+            user,
+            self.tally,
+            self._target,
+            import_id=header.id,
+            checks_tombstones=has_tombstones,
+            is_derived=is_derived,
+            counts_before=before,
+        )
         if await writer.write_section(section, self._on_progress):
             if not is_derived and user.engine.vectors.embedder is not None:
                 await embed_missing_nodes(user)
@@ -531,6 +559,16 @@ async def choose_vector_target(engine: Engine, header: ExportHeader) -> VectorTa
     if live and (live.embedder, live.dimensions) == (header.embedder, header.dimensions):
         return VectorTarget(live)
     return VectorTarget(marks_missing=embedder is not None)
+
+
+def _describe_underivable(scope: Scope, error: Exception) -> str:
+    cause = error.__cause__ or error if isinstance(error, errors.GraphMemoryError) else error
+    told = shorten_text(" ".join(f"{type(cause).__name__}: {cause}".split()), 200)
+    return (
+        f"what was read of user {scope.user_id!r} of app {scope.app_name!r} leads to an error ({told}), so nothing of "
+        "the user was imported. Put back the user's lines as the export wrote them, or run `adk-graph-memory doctor "
+        "--mend` where they come from and export again; then import once more"
+    )
 
 
 def _describe_taken(scope: Scope) -> str:

@@ -33,7 +33,7 @@ from adk_graph_memory.records.extractions import Extraction, Usage
 from adk_graph_memory.records.facts import Candidates, WritePlan
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope, SharedMemory
+from adk_graph_memory.records.scopes import Scope, SharedMemory, check_items
 from adk_graph_memory.records.turns import Passage, Turn, check_session_id
 from adk_graph_memory.runtime import telemetry
 
@@ -371,11 +371,12 @@ async def remember_turns(
         errors.RedactionFailed: the redaction failed; nothing is stored.
     """
     turns = await _clean_turns(user, session_id, turns)
+    topics = check_items("allowed_topics", allowed_topics or (), str)
     redacted = await user.engine.redactor.redact_metadata(metadata)
     if not turns:
         return IngestReport(extractor=user.engine.extractor.version)
     delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
-    return await ingest_turns(user, session_id, turns, delta, topics=allowed_topics)
+    return await ingest_turns(user, session_id, turns, delta, topics=topics)
 
 
 @telemetry.trace_operation("queue_memory")
@@ -388,7 +389,8 @@ async def enqueue_turns(user: UserContext, turns: Sequence[Turn], *, session_id:
 async def _clean_turns(user: UserContext, session_id: str, turns: Sequence[Turn]) -> list[Turn]:
     """The turns that say something, redacted and checked."""
     check_session_id(session_id)
-    turns = [turn for turn in await user.engine.redactor.redact_turns(turns) if turn.text.strip()]
+    turns = await user.engine.redactor.redact_turns(check_items("turns", turns, Turn))
+    turns = [turn for turn in turns if turn.text.strip()]
     telemetry.annotate_memories(turns)
     user.scope.check_authors(turn.author for turn in turns)
     return turns

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypedDict
 from adk_graph_memory import errors
 from adk_graph_memory.graph import listings
 from adk_graph_memory.graph.connection import Connection, UserGraph
+from adk_graph_memory.records.facts import check_as_of
+from adk_graph_memory.records.scopes import check_text
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.facts import AsOf
@@ -36,7 +38,11 @@ async def iterate_facts(
     as_of: AsOf | None = None,
 ) -> AsyncIterator[StoredFact]:
     """Yield a user's facts, newest first; :meth:`.UserMemory.facts` says which."""
+    if about is not None:
+        check_text("about", about)
     if as_of is not None:
+        listings.check_page(limit, after)
+        check_as_of(as_of)
         from adk_graph_memory.memory.past import derive_past_memory  # a list of what holds now derives nothing
 
         memory = await derive_past_memory(graph, as_of)
@@ -44,7 +50,7 @@ async def iterate_facts(
             yield fact
         return
     keys = None if about is None else await listings.find_named_keys(graph, about)
-    fetch_page = partial(listings.fetch_facts, graph, now=datetime.now(UTC), about=keys, past=past)
+    fetch_page = partial(listings.fetch_facts, graph, now=datetime.now(UTC), about=keys, past=bool(past))
     async for fact in listings.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
         yield fact
 
@@ -53,6 +59,8 @@ def iterate_entities(
     graph: UserGraph, *, type: str | None = None, limit: int | None = None, after: str | None = None
 ) -> AsyncIterator[StoredEntity]:
     """Yield the entities that a user's facts are about, those with the most facts first."""
+    if type is not None:
+        check_text("type", type)
     fetch_page = partial(listings.fetch_entities, graph, now=datetime.now(UTC), type=type)
     return listings.iterate_pages(fetch_page, lambda entity: entity.key, limit, after)
 

@@ -358,6 +358,7 @@ async def reject_fact(user: UserContext, id: str) -> HeldFact:
 
 
 async def _review(user: UserContext, id: str, change: Callable[[Reading, int], Reading]) -> HeldFact:
+    check_text("the id", id)
     facts = await reviews.fetch_held_facts(user.graph)
     held = next((fact for fact in facts if fact.id == id), None)
     if held is None:

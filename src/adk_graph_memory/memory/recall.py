@@ -26,9 +26,9 @@ from adk_graph_memory.memory.engine import Engine, UserContext
 from adk_graph_memory.memory.past import PastMemory, derive_past_memory
 from adk_graph_memory.memory.statements import list_searched
 from adk_graph_memory.models.tokens import QuestionEmbedding
-from adk_graph_memory.records.facts import AsOf
+from adk_graph_memory.records.facts import AsOf, check_as_of
 from adk_graph_memory.records.results import Filters, Recollection
-from adk_graph_memory.records.scopes import SharedMemory
+from adk_graph_memory.records.scopes import SharedMemory, check_count, check_text
 from adk_graph_memory.records.turns import check_timezone_aware
 from adk_graph_memory.retrieval.packing import pack_recollections
 from adk_graph_memory.retrieval.question import ParsedQuestion
@@ -108,12 +108,13 @@ class _SearchOptions:
 
     def _check(self) -> None:
         for name, count in (("limit", self.limit), ("token_budget", self.token_budget)):
-            if not isinstance(count, int) or count < 0:
-                raise errors.InvalidArgument(reason=f"{name}={count!r} is not a whole number of at least 0")
+            check_count(name, count)
         if not isinstance(self.min_score, int | float) or not 0 <= self.min_score <= 1:
             raise errors.InvalidArgument(reason=f"min_score={self.min_score!r} is not between 0 and 1")
-        if not isinstance(self.as_of, AsOf | None):
-            raise errors.InvalidArgument(reason=f"as_of={self.as_of!r} is no AsOf")
+        if self.as_of is not None:
+            check_as_of(self.as_of)
+        if self.language is not None:
+            check_text("the language", self.language)
         for name, seconds in (("first_wait", self.first_wait), ("embed_timeout", self.embed_timeout)):
             if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
                 raise errors.InvalidArgument(reason=f"{name}={seconds!r} is not a number of seconds of at least 0")

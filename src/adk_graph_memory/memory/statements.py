@@ -24,7 +24,7 @@ from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact,
 from adk_graph_memory.records.facts import Fact, KnownEntity
 from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope, SharedMemory, check_text
+from adk_graph_memory.records.scopes import Scope, SharedMemory, check_items, check_text
 from adk_graph_memory.records.turns import PROMOTED_SESSION, STATEMENT_SESSION, Passage, Role, Statement, Turn
 from adk_graph_memory.runtime import telemetry
 
@@ -40,7 +40,8 @@ async def add_statements(
             author ``user``.
         errors.RedactionFailed: the redaction failed; nothing is stored.
     """
-    statements = await user.engine.redactor.redact_statements(statements)
+    statements = check_items("statements", statements, Statement)
+    statements = [one for one in await user.engine.redactor.redact_statements(statements) if one.text.strip()]
     user.scope.check_authors(statement.author for statement in statements)
     statements, refused, guard = await screen_statements(user.engine.guard, statements, user.scope, holds=consolidate)
     telemetry.annotate_memories(statements)
@@ -136,6 +137,8 @@ async def promote_fact(user: UserContext, id: str, to: SharedMemory, *, author: 
         errors.RedactionFailed: the redaction failed; nothing is stored.
     """
     check_text("the id", id)
+    if author is not None:
+        check_text("the author", author)
     redactor, scope = user.engine.redactor, user.scope
     target = replace(user, scope=Scope(scope.app_name, check_shared(to)))
     if target == user:
@@ -178,6 +181,7 @@ async def list_searched(user: UserContext, shared: Sequence[str] | None) -> list
         shared = () if user.scope.is_shared else await _find_shared(user)
     if isinstance(shared, str):  # a SharedMemory is a text
         shared = [shared]
+    shared = check_items("shared memories", shared, object)
     others = (replace(user, scope=Scope(user.scope.app_name, check_shared(memory))) for memory in shared)
     return list(dict.fromkeys((user, *others)))
 

@@ -91,8 +91,8 @@ class UserMemory(UserContext):
     async def add_statements(self, statements: Sequence[Statement], *, consolidate: bool = False) -> IngestReport:
         """Store statements as facts, word for word; adding one again only updates its metadata.
 
-        Statements that the guard drops are left out and counted in ``dropped``, and so are those it holds, except with
-        ``consolidate``, where they wait for review.
+        Blank statements are left out. Those that the guard drops are left out too and counted in ``dropped``, and so
+        are those it holds, except with ``consolidate``, where they wait for review.
 
         Args:
             statements: what to remember.
@@ -183,6 +183,7 @@ class UserMemory(UserContext):
 
         Raises:
             errors.NotFound: this user has no fact with the id ``after``.
+            errors.InvalidArgument: a name or an id is not a string, the limit is not a number, or ``as_of`` is no AsOf.
         """
         return listings.iterate_facts(self.graph, **options)
 
@@ -198,6 +199,7 @@ class UserMemory(UserContext):
 
         Raises:
             errors.NotFound: this user has no entity with the key ``after``.
+            errors.InvalidArgument: the type or the key is not a string, or the limit is not a number.
         """
         return listings.iterate_entities(self.graph, type=type, limit=limit, after=after)
 

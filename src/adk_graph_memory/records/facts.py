@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from adk_graph_memory import errors
 from adk_graph_memory.language.dates import (
     Precision,
     compute_date_end,
@@ -357,6 +358,16 @@ class AsOf:
         for moment in (self.valid, self.recorded):
             if moment is not None:
                 check_timezone_aware(moment)
+
+
+def check_as_of(value: object) -> None:
+    """Refuse what is no point on the two axes of time.
+
+    Raises:
+        errors.InvalidArgument: it is none.
+    """
+    if not isinstance(value, AsOf):
+        raise errors.InvalidArgument(reason=f"as_of={value!r} is no AsOf: give AsOf(valid=…, recorded=…)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from adk_graph_memory import errors
 from adk_graph_memory.records.extractions import Extraction, Source, Usage
@@ -139,10 +140,17 @@ _LEFT_TO_TURNS: Any = {"extraction": {"facts": {"__all__": {"sources": {"__all__
 
 
 def encode_reading(reading: Reading) -> str:
-    """Encode a reading as JSON, without what the graph holds beside it."""
+    """Encode a reading as JSON, without what the graph holds beside it.
+
+    Raises:
+        errors.InvalidUnicode: a text of it holds half a character.
+    """
     extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=(), unread={})
     reading = replace(reading, extraction=extraction, at=None, outdated_turn_ids=frozenset(), reread_at={})
-    return _ADAPTER.dump_json(reading, exclude=_LEFT_TO_TURNS, exclude_defaults=True).decode()
+    try:
+        return _ADAPTER.dump_json(reading, exclude=_LEFT_TO_TURNS, exclude_defaults=True).decode()
+    except PydanticSerializationError as error:
+        raise errors.InvalidUnicode(reason=str(error)) from error
 
 
 def decode_reading(

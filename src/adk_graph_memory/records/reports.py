@@ -73,6 +73,14 @@ class Tally:
         export also apps, users, nodes, relationships, vectors, contents and tombstones."""
         self._counts[what, how] += number
 
+    def copy_counts(self) -> Counter[tuple[str, str]]:
+        """Copy what was counted so far, for :meth:`restore_counts`."""
+        return self._counts.copy()
+
+    def restore_counts(self, counts: Counter[tuple[str, str]]) -> None:
+        """Count as if nothing had been read since; what was left out meanwhile stays named."""
+        self._counts = counts
+
     def skip(self, place: str, kind: str, reason: str) -> None:
         """Count a row that is left out."""
         self.skip_row(SkippedRow(place, kind, reason))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.text import digest
+
+T = TypeVar("T")
 
 MAX_KEY_BYTES = 8_000
 """Bytes (UTF-8) of what is indexed together: Neo4j refuses an index key above 8,167 bytes, our own part included."""
@@ -124,6 +126,30 @@ def check_text(what: str, value: object) -> None:
     """
     if not isinstance(value, str):
         raise errors.InvalidArgument(reason=f"{what} is {value!r}, not a text")
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse what is no whole number of at least 0.
+
+    Raises:
+        errors.InvalidArgument: it is none.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise errors.InvalidArgument(reason=f"{name}={value!r} is not a whole number of at least 0")
+
+
+def check_items(what: str, items: Iterable[T], kind: type[Any]) -> list[T]:
+    """List the items, or raise an error that calls them ``what``.
+
+    Raises:
+        errors.InvalidArgument: they are no list, or hold something of another kind.
+    """
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping | type):
+        raise errors.InvalidArgument(reason=f"{what} are {items!r}: give a list of them")
+    listed = list(items)
+    if others := [item for item in listed if not isinstance(item, kind)]:
+        raise errors.InvalidArgument(reason=f"{what} hold {others[0]!r}, which is no {kind.__name__}")
+    return listed
 
 
 def check_id(name: str, value: str, *others: str) -> str:

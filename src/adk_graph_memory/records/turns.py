@@ -97,8 +97,10 @@ class Statement:
         object.__setattr__(self, "origin", check_origin(self.origin or ("user" if self.author == "user" else "import")))
         for moment in (self.at, *filter(None, (self.expires_at,))):
             check_timezone_aware(moment)
+        for name in ("author", "id", "topic"):
+            if (value := getattr(self, name)) is not None:
+                check_text(f"a statement's {name}", value)
         if self.id is not None:
-            check_text("a statement's id", self.id)
             check_id("a statement's id", self.id)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))

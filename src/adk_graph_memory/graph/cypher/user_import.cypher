@@ -42,6 +42,15 @@ CALL (place) {
   RETURN node
 }
 
+// has_nodes @fragment
+// whether the graph has a node of the user beside the user's own and tombstones
+EXISTS { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL }
+OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL }
+OR EXISTS { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL }
+OR EXISTS { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL }
+OR EXISTS { MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL }
+OR EXISTS { MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL }
+
 // import_app @operator
 // one row: whether the graph did not have the app; what it has stays as it is
 // of several users: an import writes what it is told of an app
@@ -59,13 +68,9 @@ SET u.lock = 0
 WITH u, CASE
   WHEN u.import_id = $id AND u.import_open THEN 'open'
   WHEN u.import_id = $id THEN 'done'
-  WHEN u.state <> [] THEN 'taken'
-  WHEN EXISTS { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } THEN 'taken'
-  WHEN EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL } THEN 'taken'
-  WHEN EXISTS { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } THEN 'taken'
-  WHEN EXISTS { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL } THEN 'taken'
-  WHEN EXISTS { MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL } THEN 'taken'
-  WHEN EXISTS { MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL } THEN 'taken'
+  WHEN u.state <> [] OR
+// include has_nodes
+  THEN 'taken'
   ELSE 'new' END AS outcome
 FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
   SET u += $properties, u.scope = $scope, u.import_id = $id, u.import_open = true)
@@ -125,3 +130,21 @@ SET e.memory_id = row.memory_id
 // nothing; all of the user's rows are there
 MATCH (u:@User {scope: $scope, import_id: $id})
 SET u.import_open = null
+
+// import_withdrawn
+// nothing; the nodes at these places are deleted again
+MATCH (u:@User {scope: $scope})
+SET u.lock = 0
+WITH u
+UNWIND $rows AS place
+// include node_at_place
+DETACH DELETE node
+
+// import_forsaken
+// nothing; the user goes whose nodes are withdrawn, unless somebody wrote to the user meanwhile
+MATCH (u:@User {scope: $scope, import_id: $id})
+SET u.lock = 0, u.import_id = null, u.import_open = null
+WITH u WHERE NOT (
+// include has_nodes
+)
+DETACH DELETE u

@@ -29,7 +29,7 @@ from adk_graph_memory.memory.recall import FIRST_WAIT, recall_memories
 from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
 from adk_graph_memory.records.results import StoredFact
-from adk_graph_memory.records.scopes import Scope, check_text
+from adk_graph_memory.records.scopes import Scope, check_count, check_text
 from adk_graph_memory.runtime.private_files import write_private_file
 
 _SHARED_TEXT = re.compile(r"""(>|=")([^<>"]{24,})(?=[<"])""")
@@ -129,7 +129,7 @@ async def show_memory(
         errors.NotFound: this user has no entity with the name ``about``.
         errors.InvalidArgument: the question or the name is not a string, or the limit is not a number.
     """
-    _check_options(question, about, limit)
+    _check_options(question, about, limit, progress)
     scope, graph = user.scope, user.graph
     renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
     renderer.owner_name = await inspection.find_owner_name(graph, OWNER_KEY)
@@ -162,12 +162,14 @@ async def find_answer(user: UserContext, question: str, as_of: AsOf | None = Non
     return Answer(question, memories, paths, milliseconds, day)
 
 
-def _check_options(question: object, about: object, limit: object) -> None:
+def _check_options(question: object, about: object, limit: object, progress: object) -> None:
     check_text("the question", question)
     if about is not None:
         check_text("the name", about)
-    if limit is not None and not (isinstance(limit, int) and limit >= 0):
-        raise errors.InvalidArgument(reason=f"limit={limit!r} is not a whole number of at least 0")
+    if limit is not None:
+        check_count("limit", limit)
+    if not (progress is None or callable(progress)):
+        raise errors.InvalidArgument(reason=f"progress={progress!r} is no function of two numbers")
 
 
 class _Collection:

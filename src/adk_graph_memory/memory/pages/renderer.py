@@ -525,9 +525,10 @@ class PageRenderer:
         return self.render("review.html", view="review", proposals=proposals, held_facts=held_facts)
 
     def render(self, template: str, **context: Any) -> str:
-        """Render a template with what it shows.
+        """Render a template with what it shows; half a character, as metadata may hold, becomes a question mark.
 
         Raises:
             errors.ExtraMissing: Jinja2 is not installed.
         """
-        return load_templates().get_template(template).render(self._context | context)
+        page = load_templates().get_template(template).render(self._context | context)
+        return page.encode(errors="replace").decode()

@@ -15,6 +15,7 @@ from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.memory.profile.form import FormDraft, draft_form
 from adk_graph_memory.memory.profile.selection import MODALITY_WEIGHTS, select_items
 from adk_graph_memory.records.results import Profile, ProfileForm, ProfileItem
+from adk_graph_memory.records.scopes import check_count, check_items
 from adk_graph_memory.runtime import telemetry
 
 PROFILE_TOKENS = 400
@@ -39,11 +40,11 @@ async def fill_forms(
         errors.InvalidArgument: a schema is no pydantic model, or the budget is no number.
         errors.DatabaseError: the graph could not be read.
     """
+    schemas = check_items("schemas", schemas, object)
     for schema in schemas:
         if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
             raise errors.InvalidArgument(reason=f"the schema {schema!r} is no pydantic model")
-    if not isinstance(token_budget, int) or token_budget < 0:
-        raise errors.InvalidArgument(reason=f"token_budget={token_budget!r} is not a whole number of at least 0")
+    check_count("token_budget", token_budget)
     facts = await listings.fetch_profile_facts(graph, now=datetime.now(UTC), modalities=MODALITY_WEIGHTS)
     items, drafts = await asyncio.to_thread(_choose_facts, facts, schemas, token_budget)
     ids = {item.fact.id for item in items}.union(*(draft.fact_ids for draft in drafts))
