@@ -164,8 +164,8 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
     ``user:`` and can be loaded in every session.
 
     Args:
-        uri, auth, database, driver, settings, schema, agents_dir: as :class:`adk_graph_memory.Neo4jSessionService` takes
-            them.
+        uri, auth, database, driver, settings, schema, agents_dir: as
+            :class:`adk_graph_memory.Neo4jSessionService` takes them.
 
     Example:
         owner = {"app_name": "home", "user_id": "ana", "session_id": "monday"}
