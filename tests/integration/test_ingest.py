@@ -21,7 +21,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from adk_graph_memory import GraphMemory, Turn, errors
+from adk_graph_memory import AsOf, GraphMemory, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.application import app
 from adk_graph_memory.graph import candidates, ingest_queue
@@ -653,6 +653,54 @@ async def test_two_facts_that_are_said_to_end_each_other_leave_one(make: Make, o
     memory = make(circle)
     await memory.remember([turn(VEGAN), turn(STEAK, "t1")], session_id="s", **owner)
     assert sorted((await states(memory, owner)).values()) == ["current", "superseded"]
+
+
+OAK, OAK_TOO, ELM = "I live at Oak Street 5", "My home is Oak St. 5", "I live at Elm Street 7"
+UNDECIDED = json.dumps({"ops": []})
+
+
+async def list_marks(memory: GraphMemory, owner: dict[str, str], **options: Any) -> dict[str, tuple[bool, bool]]:
+    """Of each fact whether it holds, and whether it is disputed."""
+    facts = memory.facts(past=True, **owner, **options)
+    return {fact.text: (fact.holds, fact.is_disputed) async for fact in facts}
+
+
+async def test_values_that_may_be_the_same_both_hold_and_are_marked_until_one_ends(
+    make: Make, owner: dict[str, str], command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = [reply(make_fact(text, predicate="address")) for text in (OAK, OAK_TOO, ELM)]
+    memory = make(*homes[:2], UNDECIDED, homes[2], functional_predicates=("address",))
+    await memory.remember([turn(OAK)], session_id="s0", **owner)
+    assert await list_marks(memory, owner) == {OAK: (True, False)}
+    await memory.remember([turn(OAK_TOO, day=1)], session_id="s1", **owner)
+    marked = await list_marks(memory, owner)
+    assert marked == {OAK: (True, True), OAK_TOO: (True, True)}
+    assert await list_marks(memory, owner, as_of=AsOf(recorded=datetime.now(UTC))) == marked  # derived again
+    assert await list_marks(memory, owner, as_of=AsOf(valid=NOON + timedelta(hours=1))) == {OAK: (True, False)}
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", PREFIX)
+    listed = await command("facts", "--app", owner["app_name"], "--user", owner["user_id"])
+    assert listed.stdout.count("disputed") == 2
+    [checkup] = [one async for one in memory.check_memories(app_name=owner["app_name"])]
+    assert not checkup.findings
+    await memory.remember([turn(ELM, day=2)], session_id="s2", **owner)
+    assert await list_marks(memory, owner) == {OAK: (False, False), OAK_TOO: (False, False), ELM: (True, False)}
+
+
+@pytest.mark.slow
+async def test_a_value_is_disputed_no_more_once_the_other_is_forgotten(make: Make, owner: dict[str, str]) -> None:
+    both = [make_fact(text, predicate="address", turns=[n]) for n, text in enumerate((OAK, OAK_TOO))]
+    memory = make(
+        reply(*both, make_fact("I eat 5 eggs"), make_fact("I eat 5 figs")), functional_predicates=("address",)
+    )
+    said = [turn(f"{OAK}. I eat 5 eggs. I eat 5 figs"), turn(OAK_TOO, "t1")]
+    await memory.remember(said, session_id="s", **owner)
+    marks = await list_marks(memory, owner)
+    assert {text for text, (_, is_disputed) in marks.items() if is_disputed} == {OAK, OAK_TOO}
+    assert len(marks) == 4
+    [other] = [fact async for fact in memory.facts(**owner) if fact.text == OAK_TOO]
+    await memory.forget(other.id, **owner)
+    assert OAK_TOO not in (marks := await list_marks(memory, owner))
+    assert set(marks.values()) == {(True, False)}
 
 
 @pytest.mark.slow

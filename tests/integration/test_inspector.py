@@ -290,6 +290,34 @@ async def test_a_long_list_has_pages_and_a_turn_is_found_on_its_own(
     assert not [address for address in page.list_addresses() if "page=4" in address]
 
 
+async def test_a_fact_with_many_around_it_says_how_many_more_there_are_and_leads_to_them(
+    neo4j_server: Any, owner: Owner
+) -> None:
+    texts = [f"The user keeps jar {number:03}" for number in range(120)]
+    base = make_fact("The user owns a cellar", "I own a cellar", predicate="owns", ref=0)
+    kept = [
+        make_fact(text, f"jar {number:03}", predicate="keeps", ref=number, depends_on=[0])
+        for number, text in enumerate(texts, 1)
+    ]
+    kept = [fact | {"quote": text.removeprefix("The user keeps ")} for fact, text in zip(kept, texts, strict=True)]
+    said = "I own a cellar, with " + ", ".join(text.removeprefix("The user keeps ") for text in texts)
+    settings, model = neo4j_server.settings(label_prefix="TestHash"), ScriptedLlm.from_replies(make_reply(base, *kept))
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        await memory.remember([Turn("t1", "user", said, NOON)], session_id="s", **owner)
+        fact = await find_fact(memory, owner, "cellar")
+        async with open_client(inspector(memory, lambda request: (owner["app_name"], owner["user_id"]))) as client:
+            address, listed, told = f"/facts/{fact.id}", list[str](), list[str]()
+            while address:
+                page = await get_page(client, address)
+                listed += re.findall(r"The user keeps jar \d+", page.text)
+                told += re.findall(r"\d+ more", page.text)
+                links = [values for tag, values in page.tags if tag == "a" and values.get("rel") == "next"]
+                address = links[0]["href"] if links else ""
+        in_file = unpack_pages(await memory.user(**owner).show(limit=None))[f"#/facts/{quote(fact.id, safe='')}"]
+    assert (sorted(listed), told) == (texts, ["70 more", "20 more"])
+    assert sorted(re.findall(r"The user keeps jar \d+", in_file)) == texts
+
+
 @pytest.mark.slow
 async def test_what_has_expired_is_on_no_page(neo4j_server: Any, owner: Owner) -> None:
     settings, reply = neo4j_server.settings(label_prefix="TestHash"), make_reply(make_fact("Rex barks", "Rex barks"))

@@ -139,7 +139,8 @@ def _describe_validity(fact: StoredFact) -> list[str]:
     start = format_short_date(fact.valid_from, fact.valid_from_precision)
     end = format_short_date(fact.valid_to, fact.valid_to_precision, is_end=True)
     period = [f"{word} {date}" for word, date in ((start_word, start), (end_word, end)) if date]
-    return period + ["retracted"] * (fact.state == "retracted") + ["stale"] * fact.is_stale
+    marks = {"retracted": fact.state == "retracted", "stale": fact.is_stale, "disputed": fact.is_disputed}
+    return period + [mark for mark, is_so in marks.items() if is_so]
 
 
 @command(MEMORY_PANEL)

@@ -71,18 +71,9 @@ def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperat
     if later.value == earlier.value:
         ends = {"asserted": ("planned", "negated"), "negated": ("planned", "asserted")}.get(later.modality, ())
         return "SUPERSEDE" if earlier.modality in ends else None
-    if may_be_same_value(later, earlier):
+    if later.may_have_value_of(earlier):
         return None
     return "SUPERSEDE" if later.modality == earlier.modality == "asserted" else None
-
-
-def may_be_same_value(proposition: Proposition, other: Proposition) -> bool:
-    """Whether two that name no object have the same quantities in other words: one salary, or two streets of a town."""
-    mine, theirs = proposition.normal_text, other.normal_text
-    has_object = proposition.object is not None or other.object is not None
-    return (
-        bool(mine.quantities) and not has_object and mine.has_quantities_of(theirs) and theirs.has_quantities_of(mine)
-    )
 
 
 def explain_ending(later: Proposition, earlier: Proposition) -> str:

@@ -185,7 +185,9 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
         _read_standing(row),
         ruling=Ruling(is_pinned=bool(row.get("pinned"))),
     )
-    listed = StoredFact.describe(fact, subject.get("name"), object.get("name"), now, is_stale=bool(row.get("stale")))
+    others = (replace(fact.proposition, text=text) for text in row.get("others") or ())
+    names = subject.get("name"), object.get("name")
+    listed = StoredFact.describe(fact, *names, now, is_stale=bool(row.get("stale")), others=others)
     return replace(listed, origin=row["origin"])
 
 

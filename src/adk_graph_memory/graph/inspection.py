@@ -32,8 +32,10 @@ from adk_graph_memory.records.results import Recollection, StoredEntity, StoredF
 from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import make_memory_id
 
-MOST_AROUND = 50
+AROUND_PER_PAGE = 50
 """Turns that a fact rests on, changes of it, and facts of each kind next to it, that a page shows."""
+AROUND = ("turn_ids", "replaced", "replaced_by", "bases", "dependents", "revisions")
+"""The columns with what lies around a fact."""
 TURNS_AROUND = 2
 """Turns shown before and after one that a fact rests on."""
 FACTS_PER_PAGE = 200
@@ -44,22 +46,34 @@ LINKS = 200
 """Facts between these that a picture shows."""
 
 
-async def fetch_fact(graph: UserGraph, id: str) -> InspectedFact:
+async def fetch_fact(graph: UserGraph, id: str, *, skip: int = 0, limit: int | None = None) -> InspectedFact:
     """Read a fact with its words, its history and the facts next to it, in two statements.
+
+    Args:
+        graph: the user's graph.
+        id: the fact's memory id.
+        skip: how many of its turns, its changes and the facts of each kind next to it stand on earlier pages.
+        limit: the maximum number of each; None for all.
 
     Raises:
         errors.NotFound: this user has no such fact.
     """
-    facts = await fetch_facts(graph, [id])
+    facts = await fetch_facts(graph, [id], skip=skip, limit=limit)
     if not facts:
         raise errors.NotFound(what=f"fact {id!r} of this user", where="what a search returns")
     return facts[0]
 
 
-async def fetch_facts(graph: UserGraph, ids: Sequence[str]) -> list[InspectedFact]:
+async def fetch_facts(
+    graph: UserGraph, ids: Sequence[str], *, skip: int = 0, limit: int | None = None
+) -> list[InspectedFact]:
     """Read several facts, at most 250, in the same two statements; those that are not there are left out."""
     now = datetime.now(UTC)
-    rows = await graph.run_statement("inspected_facts", ids=list(ids), now=now, most=MOST_AROUND)
+    end = None if limit is None else skip + limit
+    rows = [
+        {**row, **{name: row[name][skip:end] for name in AROUND}, "counts": {name: len(row[name]) for name in AROUND}}
+        for row in await graph.run_statement("inspected_facts", ids=list(ids), now=now)
+    ]
     said_ids = sorted({id for row in rows for id in row["turn_ids"]})
     turns: dict[str, list[InspectedTurn]] = {}
     for row in await graph.run_statement("turns_around", ids=said_ids, around=TURNS_AROUND):
@@ -208,6 +222,7 @@ def _read_inspected_fact(
         bases=tuple(map(_read_reference, row["bases"])),
         dependents=tuple(map(_read_reference, row["dependents"])),
         revisions=tuple(map(_read_revision, row["revisions"])),
+        counts=row["counts"],
         ruling_reason=row["ruling_reason"] or "",
         metadata=json_map.parse_json_map(row["metadata"]),
     )

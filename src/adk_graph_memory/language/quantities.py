@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -48,6 +48,19 @@ _UNITS = {
     "year": "year years jahr jahre jahren ans año años ano anos год года лет",
 }
 """What each unit is called; a word may be the name of several."""
+_MEASURES: Mapping[str, tuple[str, Decimal, Decimal]] = {
+    unit: (measure, Decimal(factor), Decimal(zero))
+    for measure, units in {
+        "mass": {"kg": "1", "g": "0.001", "lb": "0.45359237", "oz": "0.028349523"},
+        "length": {"km": "1000", "m": "1", "cm": "0.01", "mi": "1609.344", "ft": "0.3048", "in": "0.0254"},
+        "volume": {"l": "1", "ml": "0.001"},
+        "time": {"minute": "1", "hour": "60", "day": "1440", "week": "10080", "month": "43829.1", "year": "525949.2"},
+        "temperature": {"°c": "1", "°f": "0.55555555556"},
+    }.items()
+    for unit, factor in units.items()
+    for zero in ("32" if unit == "°f" else "0",)
+}
+"""What each unit measures, how many of the first it is, and its number for nothing."""
 _CODES = ["eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "rub", "pln", "krw", "brl"]
 _SYMBOLS = "€$£¥₽₹₩"
 _SCALES = {
@@ -89,6 +102,7 @@ _COUNTRY_CODE = re.compile(r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|
 _DATE_UNIT, _TIME_UNIT = frozenset({"date"}), frozenset({"time of day"})
 _FIRST_PLACE, _LAST_PLACE = 0xF0000, 0x10FFFF
 """A character of the private use area stands for each quantity until all are read."""
+_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MOST_DIGITS = 24
 """Digits of a number that is compared by its value; a longer one is compared as it is written."""
 
@@ -165,8 +179,26 @@ class Quantity:
     is_identifier: bool = False
 
     def is_same(self, other: Quantity) -> bool:
-        """Whether both may be one: the number is the same, and so is the unit unless only one of them has any."""
-        return self.number == other.number and (not (self.units and other.units) or bool(self.units & other.units))
+        """Whether both may be one: the number is the same, and so is the unit unless only one of them has any.
+
+        So may be amounts in two units that measure the same, as exactly as their numbers say: 80 kg and 176 lb.
+        """
+        if not (self.units and other.units) or self.units & other.units:
+            return self.number == other.number
+        return any(
+            measure == other_measure and low < other_high and other_low < high
+            for measure, low, high in self._list_ranges()
+            for other_measure, other_low, other_high in other._list_ranges()
+        )
+
+    def _list_ranges(self) -> Iterator[tuple[str, Decimal, Decimal]]:
+        """Yield for each unit what it measures, and between which amounts the number lies before it is rounded."""
+        if not _PLAIN_NUMBER.fullmatch(self.number):
+            return
+        number, half = Decimal(self.number), Decimal(5).scaleb(-1 - len(self.number.partition(".")[2]))
+        for unit in self.units & _MEASURES.keys():
+            measure, factor, zero = _MEASURES[unit]
+            yield measure, factor * (number - half - zero), factor * (number + half - zero)
 
     def includes(self, other: Quantity) -> bool:
         """Whether both may be one, or the other is the year of this date, or its day without the year."""

@@ -15,7 +15,7 @@ from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import match_names
 from adk_graph_memory.language.text import find_proof
 from adk_graph_memory.memory.rewriting import Erasure, derive_memory, list_remaining_readings, select_current_readings
-from adk_graph_memory.records.facts import AsOf, Fact
+from adk_graph_memory.records.facts import AsOf, Fact, Proposition
 from adk_graph_memory.records.memory import DerivedMemory, MemorySnapshot, RecordedMemory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import Recollection, StoredFact
@@ -26,11 +26,23 @@ MAX_DEPENDENCY_DEPTH = 4
 
 def list_past_facts(memory: DerivedMemory, valid: datetime) -> Iterator[StoredFact]:
     """Yield the facts that had begun at ``valid``, each as it stood then; a fact's last end counts."""
-    for fact in memory.facts.values():
-        if _find_beginning(memory, fact) <= valid:
-            proposition, is_stale = fact.proposition, _is_stale(memory, fact.id)
-            names = _get_name(memory, proposition.subject), _get_name(memory, proposition.object)
-            yield StoredFact.describe(fact, *names, valid, is_stale=is_stale)
+    facts = [fact for fact in memory.facts.values() if _find_beginning(memory, fact) <= valid]
+    others: dict[tuple[str | None, str], list[Proposition]] = {}
+    for fact in facts:
+        if fact.proposition.is_functional and _is_held(memory, fact, valid):
+            others.setdefault((fact.proposition.subject, fact.proposition.predicate), []).append(fact.proposition)
+    for fact in facts:
+        proposition, is_stale = fact.proposition, _is_stale(memory, fact.id)
+        names = _get_name(memory, proposition.subject), _get_name(memory, proposition.object)
+        rivals = others.get((proposition.subject, proposition.predicate), ())
+        yield StoredFact.describe(fact, *names, valid, is_stale=is_stale, others=rivals)
+
+
+def _is_held(memory: DerivedMemory, fact: Fact, valid: datetime) -> bool:
+    """Whether a fact that had begun was neither over nor stale nor never true."""
+    state, until = fact.standing.state, fact.standing.valid_to
+    is_open = state == "current" if until is None else until > valid
+    return is_open and state != "retracted" and not _is_stale(memory, fact.id)
 
 
 def _find_beginning(memory: DerivedMemory, fact: Fact) -> datetime:

@@ -80,6 +80,23 @@ class Proposition(Wording):
         is_identified = normal.has_identifier and not _IDENTIFYING.isdisjoint(self.predicate.split("_"))
         return normal.format_quantities() if is_identified else normal.text
 
+    def may_have_value_of(self, other: Proposition) -> bool:
+        """Whether both name no object and have the same quantities in other words: one salary, or two streets."""
+        mine, theirs = self.normal_text, other.normal_text
+        has_object = self.object is not None or other.object is not None
+        return (
+            bool(mine.quantities)
+            and not has_object
+            and mine.has_quantities_of(theirs)
+            and theirs.has_quantities_of(mine)
+        )
+
+    def disputes(self, other: Proposition) -> bool:
+        """Whether both assert the one value of a predicate, and rules cannot tell if it is the same."""
+        mine, theirs = ((one.subject, one.predicate, one.modality, one.is_functional) for one in (self, other))
+        is_one_slot = mine == theirs and self.is_functional and self.modality == "asserted"
+        return is_one_slot and self.value != other.value and self.may_have_value_of(other)
+
     @property
     def signature(self) -> str:
         """A digest that is equal for propositions that say the same.

@@ -93,6 +93,8 @@ class InspectedFact:
     bases: tuple[FactReference, ...]
     dependents: tuple[FactReference, ...]
     revisions: tuple[RevisionEntry, ...]
+    counts: Mapping[str, int]
+    """how many there are on all pages of ``turn_ids`` (that it rests on), ``replaced``, ``revisions`` and so on"""
     ruling_reason: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.dates import Precision, format_english_date, format_english_period
 from adk_graph_memory.language.text import join_lines, shorten_text
 from adk_graph_memory.records.extractions import Modality, Source, Usage
-from adk_graph_memory.records.facts import STATES_PREDICATE, Fact, FactState, FactStatus, FactValidity
+from adk_graph_memory.records.facts import STATES_PREDICATE, Fact, FactState, FactStatus, FactValidity, Proposition
 from adk_graph_memory.records.reports import Finding
 from adk_graph_memory.records.scopes import OWNER_NAME, SharedMemory
 from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
@@ -243,12 +243,25 @@ class StoredFact:
     subject_key: str | None = None
     """the entity's key; so is ``object_key``"""
     object_key: str | None = None
+    is_disputed: bool = False
+    """whether another fact that holds gives the value, of which there is one at a time, in words that may mean the same
+    or another one"""
 
     @classmethod
     def describe(
-        cls, fact: Fact, subject: str | None, object: str | None, now: datetime, *, is_stale: bool
+        cls,
+        fact: Fact,
+        subject: str | None,
+        object: str | None,
+        now: datetime,
+        *,
+        is_stale: bool,
+        others: Iterable[Proposition] = (),
     ) -> StoredFact:
-        """Describe a fact as it stands at ``now``, given the names of its subject and its object."""
+        """Describe a fact as it stands at ``now``, given the names of its subject and its object.
+
+        ``others`` are those of the same subject and predicate that hold at ``now``.
+        """
         proposition, standing = fact.proposition, fact.standing
         validity = FactValidity(
             proposition.modality,
@@ -283,6 +296,7 @@ class StoredFact:
             origin=fact.origin,
             subject_key=proposition.subject,
             object_key=proposition.object,
+            is_disputed=status == "holds" and any(map(proposition.disputes, others)),
         )
 
 

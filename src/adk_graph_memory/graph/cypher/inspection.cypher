@@ -17,7 +17,7 @@ WITH f
          MATCH (f)-[:SUPPORTED_BY]->(memory:@Event)
          WHERE
 // include memory_stands
-         WITH DISTINCT memory ORDER BY memory.timestamp, memory.seq LIMIT $most
+         WITH DISTINCT memory ORDER BY memory.timestamp, memory.seq
          RETURN memory.memory_id
        } AS turn_ids,
        COLLECT {
@@ -25,26 +25,26 @@ WITH f
          WHERE
 // include memory_stands
          RETURN {id: memory.memory_id, text: memory.text, state: memory.state, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
-         ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
+         ORDER BY memory.timestamp DESC, memory.memory_id
        } AS replaced,
        COLLECT {
          MATCH (f)<-[s:SUPERSEDES|WOULD_SUPERSEDE]-(memory:@Fact)
          WHERE
 // include memory_stands
          RETURN {id: memory.memory_id, text: memory.text, state: memory.state, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
-         ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
+         ORDER BY memory.timestamp DESC, memory.memory_id
        } AS replaced_by,
        COLLECT {
          MATCH (f)-[:DEPENDS_ON]->(memory:@Fact)
          WHERE
 // include memory_stands
-         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
+         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC, memory.memory_id
        } AS bases,
        COLLECT {
          MATCH (f)<-[:DEPENDS_ON]-(memory:@Fact)
          WHERE
 // include memory_stands
-         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
+         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC, memory.memory_id
        } AS dependents,
        COLLECT {
          MATCH (f)-[:HAS_REVISION]->(r:@Revision)
@@ -55,7 +55,7 @@ WITH f
            WHERE
 // include memory_stands
            RETURN substring(memory.text, b.start, b.end - b.start) ORDER BY memory.timestamp, memory.seq
-         }} ORDER BY r.recorded_at DESC, r.n LIMIT $most
+         }} ORDER BY r.recorded_at DESC, r.n
        } AS revisions
 
 // turns_around

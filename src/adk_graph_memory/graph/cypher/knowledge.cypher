@@ -35,9 +35,17 @@ RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.abo
 // listed_fact @fragment
 // what a list tells of a fact
   id: f.memory_id, .text, .predicate, .modality, .topic, .author, .timestamp, .offset, .valid_from, .valid_to, .state,
-  .valid_from_precision, .valid_to_precision, .stale, .pinned, .origin,
+  .valid_from_precision, .valid_to_precision, .stale, .pinned, .origin, .single,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.key, .name, .type} }),
-  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.key, .name, .type} })
+  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.key, .name, .type} }),
+  others: CASE WHEN f.single THEN COLLECT {
+    MATCH (f)-[:SUBJECT]->()<-[:SUBJECT]-(memory:@Fact)
+    WHERE memory <> f AND memory.predicate = f.predicate AND memory.single AND memory.modality = f.modality
+      AND memory.state <> 'retracted' AND memory.stale IS NULL AND coalesce(memory.valid_to > $now, memory.state = 'current')
+      AND NOT (memory)-[:OBJECT]->() AND
+// include memory_stands
+    RETURN memory.text
+  } END
 
 // listed_sources @fragment
 // the words that a fact rests on, in the order in which they were said

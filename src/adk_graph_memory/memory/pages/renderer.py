@@ -481,9 +481,15 @@ class PageRenderer:
         sections = [(SECTION_TITLES[section], list(items)) for section, items in groups]
         return self.render("ask.html", view="ask", question="", as_of="", sections=sections)
 
-    def render_fact(self, details: InspectedFact) -> str:
-        """Render a fact: its words in their conversation, its history, and the facts next to it."""
-        return self.render("fact.html", details=details)
+    def render_fact(self, details: InspectedFact, page: Page = ONLY_PAGE, shown: float = math.inf) -> str:
+        """Render a fact: its words in their conversation, its history, and the facts next to it.
+
+        Args:
+            details: the fact with a page of what lies around it.
+            page: which page.
+            shown: how many of each kind stand on this page and those before it.
+        """
+        return self.render("fact.html", details=details, page=page, shown=shown)
 
     def render_facts(self, facts: Sequence[StoredFact], *, has_more: bool = False) -> str:
         """Render a list of facts, or a page of one that has more."""

@@ -57,9 +57,11 @@ async def list_facts(visit: PageVisit, after: str | None = None) -> str:
 
 
 @router.get("/facts/{id}")
-async def show_fact(visit: PageVisit, id: str) -> str:
+async def show_fact(visit: PageVisit, id: str, page: PageNumber = 1) -> str:
     """Show a fact: its words in their conversation, its history, and the facts next to it."""
-    return visit.renderer.render_fact(await inspection.fetch_fact(visit.user.graph, id))
+    size = inspection.AROUND_PER_PAGE
+    details = await inspection.fetch_fact(visit.user.graph, id, skip=(page - 1) * size, limit=size)
+    return visit.renderer.render_fact(details, Page(page, max(details.counts.values()) > page * size), page * size)
 
 
 @router.get("/entities")
