@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -175,7 +175,11 @@ def read_validity(row: Mapping[str, Any]) -> FactValidity:
     )
 
 
-def read_stored_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
+RivalTexts = Mapping[tuple[str | None, str], Sequence[str]]
+"""By subject and predicate, of which there is one value at a time, the texts of the facts that hold and give one."""
+
+
+def read_stored_fact(row: Mapping[str, Any], now: datetime, rivals: RivalTexts | None = None) -> StoredFact:
     """Read a fact as it is listed, with the names of its entities; a statement may leave out what it does not have."""
     subject, object = row.get("subject") or {}, row.get("object") or {}
     fact = Fact(
@@ -185,7 +189,8 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
         _read_standing(row),
         ruling=Ruling(is_pinned=bool(row.get("pinned"))),
     )
-    others = (replace(fact.proposition, text=text) for text in row.get("others") or ())
+    texts = (rivals or {}).get((fact.proposition.subject, fact.proposition.predicate), ())
+    others = (replace(fact.proposition, text=text) for text in texts)
     names = subject.get("name"), object.get("name")
     listed = StoredFact.describe(fact, *names, now, is_stale=bool(row.get("stale")), others=others)
     return replace(listed, origin=row["origin"])

@@ -1,6 +1,6 @@
 """Read what a page shows of a user's memory: one fact, one entity or one session, with what lies around it.
 
-A page takes at most five statements. None of them derives the memory again: words, revisions and links are stored next
+A page takes at most six statements. None of them derives the memory again: words, revisions and links are stored next
 to a fact.
 """
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import fact_rows, json_map
+from adk_graph_memory.graph import fact_rows, json_map, listings
 from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.records.inspection import (
@@ -47,7 +47,7 @@ LINKS = 200
 
 
 async def fetch_fact(graph: UserGraph, id: str, *, skip: int = 0, limit: int | None = None) -> InspectedFact:
-    """Read a fact with its words, its history and the facts next to it, in two statements.
+    """Read a fact with its words, its history and the facts next to it.
 
     Args:
         graph: the user's graph.
@@ -67,7 +67,7 @@ async def fetch_fact(graph: UserGraph, id: str, *, skip: int = 0, limit: int | N
 async def fetch_facts(
     graph: UserGraph, ids: Sequence[str], *, skip: int = 0, limit: int | None = None
 ) -> list[InspectedFact]:
-    """Read several facts, at most 250, in the same two statements; those that are not there are left out."""
+    """Read several facts, at most 250; those that are not there are left out."""
     now = datetime.now(UTC)
     end = None if limit is None else skip + limit
     rows = [
@@ -78,7 +78,8 @@ async def fetch_facts(
     turns: dict[str, list[InspectedTurn]] = {}
     for row in await graph.run_statement("turns_around", ids=said_ids, around=TURNS_AROUND):
         turns.setdefault(row["id"], []).append(_read_turn(row["turn"]))
-    return [_read_inspected_fact(row, turns, now) for row in rows]
+    facts = await listings.read_listed_facts(graph, [row["fact"] for row in rows], now)
+    return [_read_inspected_fact(fact, row, turns) for fact, row in zip(facts, rows, strict=True)]
 
 
 async def fetch_entity(graph: UserGraph, key: str, *, skip: int = 0, limit: int = FACTS_PER_PAGE) -> InspectedEntity:
@@ -102,7 +103,8 @@ async def fetch_entity(graph: UserGraph, key: str, *, skip: int = 0, limit: int 
     [row] = rows
     entity = fact_rows.read_stored_entity(row)
     page = {"key": entity.key, "skip": skip, "limit": limit, "now": now}
-    facts = [fact_rows.read_stored_fact(row["fact"], now) for row in await graph.run_statement("facts_about", page)]
+    rows = await graph.run_statement("facts_about", page)
+    facts = await listings.read_listed_facts(graph, [row["fact"] for row in rows], now)
     keys = [entity.key, *_choose_neighbours(facts, entity.key)]
     links = {"keys": keys, "limit": LINKS, "now": now}
     linked = [fact_rows.read_stored_fact(row["fact"], now) for row in await graph.run_statement("facts_between", links)]
@@ -208,11 +210,11 @@ def _choose_neighbours(facts: Iterable[StoredFact], key: str) -> list[str]:
 
 
 def _read_inspected_fact(
-    row: Mapping[str, Any], turns: Mapping[str, Sequence[InspectedTurn]], now: datetime
+    fact: StoredFact, row: Mapping[str, Any], turns: Mapping[str, Sequence[InspectedTurn]]
 ) -> InspectedFact:
     around = {(turn.session_id, turn.id): turn for id in row["turn_ids"] for turn in turns.get(id, ())}
     return InspectedFact(
-        fact=fact_rows.read_stored_fact(row["fact"], now),
+        fact=fact,
         turns=tuple(sorted(around.values(), key=lambda turn: (turn.at, turn.seq))),
         extractor=row["extractor"] or "",
         recorded_at=fact_rows.convert_datetime(row["recorded_at"]),

@@ -100,7 +100,16 @@ async def fetch_facts(
         limit=limit,
         after=await _fetch_page_start(graph, "fact_place", after, id=after),
     )
-    return [fact_rows.read_stored_fact(row["fact"], now) for row in rows]
+    return await read_listed_facts(graph, [row["fact"] for row in rows], now)
+
+
+async def read_listed_facts(graph: UserGraph, rows: Sequence[Mapping[str, Any]], now: datetime) -> list[StoredFact]:
+    """Read facts as they are listed; which of them are disputed takes a statement of its own, if any can be."""
+    rivals: fact_rows.RivalTexts = {}
+    if any(row["single"] for row in rows):
+        found = await graph.run_statement("rival_values", now=now)
+        rivals = {(row["subject"], row["predicate"]): row["texts"] for row in found}
+    return [fact_rows.read_stored_fact(row, now, rivals) for row in rows]
 
 
 async def fetch_entities(
@@ -237,8 +246,7 @@ async def fetch_profile_facts(graph: UserGraph, *, now: datetime, modalities: Co
         return ProfileFacts()
     [row] = rows
     candidates = []
-    for columns in row["facts"]:
-        fact = fact_rows.read_stored_fact(columns, now)
+    for columns, fact in zip(row["facts"], await read_listed_facts(graph, row["facts"], now), strict=True):
         if fact.holds:
             subject, object = columns["subject"] or {}, columns["object"] or {}
             types = subject.get("type"), object.get("type")

@@ -236,7 +236,7 @@ class Scorer:
         place = own_score = self._own_scores[fact]
         if self._is_sought(fact):
             place = self._totals[fact] - self._sum_lent(fact)
-            for turn in outdated_turns.intersection(self._candidates[fact].turn_ids):
+            for turn in outdated_turns & set(self._candidates[fact].turn_ids):
                 nearest = max(self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts)
                 if own_score < nearest:  # another fact's successor takes the turn's rank
                     continue

@@ -37,15 +37,7 @@ RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.abo
   id: f.memory_id, .text, .predicate, .modality, .topic, .author, .timestamp, .offset, .valid_from, .valid_to, .state,
   .valid_from_precision, .valid_to_precision, .stale, .pinned, .origin, .single,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.key, .name, .type} }),
-  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.key, .name, .type} }),
-  others: CASE WHEN f.single THEN COLLECT {
-    MATCH (f)-[:SUBJECT]->()<-[:SUBJECT]-(memory:@Fact)
-    WHERE memory <> f AND memory.predicate = f.predicate AND memory.single AND memory.modality = f.modality
-      AND memory.state <> 'retracted' AND memory.stale IS NULL AND coalesce(memory.valid_to > $now, memory.state = 'current')
-      AND NOT (memory)-[:OBJECT]->() AND
-// include memory_stands
-    RETURN memory.text
-  } END
+  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.key, .name, .type} })
 
 // listed_sources @fragment
 // the words that a fact rests on, in the order in which they were said
@@ -65,6 +57,18 @@ RETURN f {
   , sources:
 // include listed_sources
 } AS fact
+
+// rival_values
+// a row for each subject and predicate of one value at a time to which several facts that hold, and name no object, give one:
+// their texts
+MATCH (f:@Fact {scope: $scope})
+WHERE f.id IS NOT NULL AND f.single AND f.modality = 'asserted' AND NOT (f)-[:OBJECT]->() AND
+// include holds
+  AND
+// include fact_stands
+MATCH (f)-[:SUBJECT]->(n)
+WITH n.key AS subject, f.predicate AS predicate, collect(f.text) AS texts WHERE size(texts) > 1
+RETURN subject, predicate, texts
 
 // facts
 // a row for each of the user's facts (of all, or of those that hold, happened or were planned; about these
