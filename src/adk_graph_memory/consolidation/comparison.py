@@ -270,7 +270,7 @@ def _find_replacements(
 def add_exclusion(exclusions: dict[tuple[str, str], Exclusion], later: Claim, earlier: Claim, op: EndOperation) -> None:
     """Record that two claims cannot both hold; of two states of the world, either may turn out to be the later one.
 
-    If each is said to supersede the other, neither statement counts and time decides.
+    If each is said to supersede the other, neither counts and time decides.
     """
     opposite = exclusions.get((earlier.id, later.id))
     if opposite == Exclusion("SUPERSEDE") and op == "SUPERSEDE":

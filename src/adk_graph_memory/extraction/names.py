@@ -93,7 +93,7 @@ _OWN_CLAUSE = re.compile(
     r"|\b(?:ich|wir|yo|je) \w|\b(?:soy|tengo)\b",
     re.IGNORECASE,
 )
-_STATEMENT = (
+_ASSERTION = (
     r"(?:\w+[,!]\s+)?(?:(?:I|We)(?:['’](?:m|ve|re))?|My(?: [\w'’-]+){1,3}? (?:is|are|has|have|was)|Ich|Wir|Je)\s"
     r"(?!(?:wonder|was wondering|want to know|need to know|guess|think|should|could|can|may|shall|would|will|must)\b)"
     r"[^?;]{4,}?"
@@ -103,15 +103,15 @@ _QUESTION = (
     r"|hast|habt|was|wie|wo|wann|welche\w*|wer|warum|kannst|könnt|gibt|as-tu|avez-vous|quel\w*|comment|où|des)"
     r"['’\w]*\s[^?]+\?"
 )
-_LEADING_STATEMENT = re.compile(
-    rf"(?P<statement>{_STATEMENT})(?:[,;:]| [–—-])\s+(?:(?:and|so|but|und|et)\s+)?(?P<question>{_QUESTION})",
+_LEADING_ASSERTION = re.compile(
+    rf"(?P<assertion>{_ASSERTION})(?:[,;:]| [–—-])\s+(?:(?:and|so|but|und|et)\s+)?(?P<question>{_QUESTION})",
     re.IGNORECASE,
 )
 _TAG_QUESTION = re.compile(r"[\w'’]+ (?:I|we|you|he|she|it|they)(?: not)?\s*\?", re.IGNORECASE)
 _MORE = re.compile(r"[,;:–—] ?[^\W\d_]|\bthat\b", re.IGNORECASE)
 """After it comes what somebody states beside their request."""
-_MIN_STATEMENT_WORDS, _MAX_QUESTION_LENGTH = 3, 500
-"""Words of a statement before “¿”, and characters of a question that may begin with a statement."""
+_MIN_ASSERTION_WORDS, _MAX_QUESTION_LENGTH = 3, 500
+"""Words of an assertion before “¿”, and characters of a question that may begin with an assertion."""
 
 
 def mask_quoted_text(text: str) -> str:
@@ -158,7 +158,7 @@ def _find_mail(text: str) -> int:
 def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence; a period after an initial or abbreviation or before a small letter ends none.
 
-    A statement that leads to a question is a sentence of its own.
+    An assertion that leads to a question is a sentence of its own.
     """
     for line in _LINE.finditer(text):
         ends = [
@@ -168,8 +168,8 @@ def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
         ]
         for start, end in pairwise([line.start(), *ends, line.end()]):
             sentence = _NONBLANK_TEXT.search(text, start, end)
-            if sentence and is_question(sentence[0]) and (parts := find_leading_statement(sentence[0])):
-                # Split off the statement that a question begins with: "I moved to Porto, any tips?".
+            if sentence and is_question(sentence[0]) and (parts := find_leading_assertion(sentence[0])):
+                # Split off the assertion that a question begins with: "I moved to Porto, any tips?".
                 yield sentence.start(), sentence.start() + parts[0]
                 yield sentence.start() + parts[1], sentence.end()
             elif sentence:
@@ -217,15 +217,15 @@ def is_request(sentence: str) -> bool:
     return request is not None and not (_OWN_CLAUSE.search(sentence) or _MORE.search(sentence, request.end()))
 
 
-def find_leading_statement(question: str) -> tuple[int, int] | None:
-    """Where the statement ends by which somebody leads to their question, and where the question itself begins."""
+def find_leading_assertion(question: str) -> tuple[int, int] | None:
+    """Where the assertion ends by which somebody leads to their question, and where the question itself begins."""
     if len(question) > _MAX_QUESTION_LENGTH:
         return None
-    if match := _LEADING_STATEMENT.match(question):
-        return None if _TAG_QUESTION.match(match["question"]) else (match.end("statement"), match.start("question"))
+    if match := _LEADING_ASSERTION.match(question):
+        return None if _TAG_QUESTION.match(match["question"]) else (match.end("assertion"), match.start("question"))
     start = question.find("¿")  # Spanish says where it begins
-    statement = question[: max(start, 0)].rstrip(" \t,;:–—-")
-    return (len(statement), start) if len(statement.split()) >= _MIN_STATEMENT_WORDS else None
+    assertion = question[: max(start, 0)].rstrip(" \t,;:–—-")
+    return (len(assertion), start) if len(assertion.split()) >= _MIN_ASSERTION_WORDS else None
 
 
 class ExtractedName(NamedTuple):

@@ -1,7 +1,7 @@
-"""Extract statements, with their names and dates, by rules, for when there is no language model.
+"""Extract assertions, with their names and dates, by rules, for when there is no language model.
 
-A statement keeps its speaker's words. It implies no other fact and ends none: rules cannot tell what "In summer we move
-to Lisbon" means for Porto.
+An assertion keeps its speaker's words. It implies no other fact and ends none: rules cannot tell what "In summer we
+move to Lisbon" means for Porto.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ def _index_known_names(entities: Sequence[KnownEntity]) -> dict[str, KnownEntity
     return by_alias | {fold_text(entity.name): entity for entity in entities}
 
 
-_MIN_STATEMENT_WORDS = 4
+_MIN_ASSERTION_WORDS = 4
 """Words (or, in scripts without spaces, characters) below which a sentence counts as small talk."""
 MAX_WINDOW_TOKENS = 50_000
-"""Tokens of a window, and of the beginning of a turn that is read: each statement in it is to be written at once."""
+"""Tokens of a window, and of the beginning of a turn that is read: each assertion in it is to be written at once."""
 _FIRST_PERSON = re.compile(FIRST_PERSON_WORDS)
 
 
@@ -170,7 +170,7 @@ class RuleExtractor:
     async def extract(
         self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
-        """Extract a fact about the speaker for each statement of a person, and an entity for each name used."""
+        """Extract a fact about the speaker for each assertion of a person, and an entity for each name used."""
         return await asyncio.to_thread(self._extract_by_rules, turns, known_entities) if turns else Extraction()
 
     def _extract_by_rules(self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
@@ -191,7 +191,7 @@ class RuleExtractor:
         for name in sorted(names, key=lambda name: name.is_sentence_start):
             if not (name.is_sentence_start and entities.has_name(name.text.partition(" ")[2])):
                 entities.add_entity(name.text, name.type)
-        result = _extract_statements(parsed_turns, entities)
+        result = _extract_assertions(parsed_turns, entities)
         cut = sum(len(parsed.own_text) < len(parsed.turn.text.rstrip()) for parsed in parsed_turns)
         return replace(result, drop_counts={**result.drop_counts, "rest of a long turn": cut}) if cut else result
 
@@ -208,7 +208,7 @@ class _ParsedTurn(NamedTuple):
         return [self.own_text[start:end] for start, end in split_sentences(self.own_text, self.language)]
 
 
-def _extract_statements(parsed_turns: Sequence[_ParsedTurn], entities: EntityRegistry) -> Extraction:
+def _extract_assertions(parsed_turns: Sequence[_ParsedTurn], entities: EntityRegistry) -> Extraction:
     facts, mentions, drop_counts = list[ExtractedFact](), set[tuple[str, int]](), Counter[str]()
     for parsed in parsed_turns:
         turn, author = parsed.turn, entities.author_refs[parsed.turn.author]
@@ -239,7 +239,7 @@ def _extract_statements(parsed_turns: Sequence[_ParsedTurn], entities: EntityReg
 
 
 def _get_drop_reason(parsed_turn: _ParsedTurn, start: int, end: int, *, names_somebody: bool) -> str:
-    """Why a passage is no statement of its author's; empty if it is one."""
+    """Why a passage is no assertion of its author's; empty if it is one."""
     text, own_text = parsed_turn.turn.text[start:end], parsed_turn.own_text[start:end]
     if parsed_turn.turn.role == "model":
         return "said by an agent"
@@ -253,6 +253,6 @@ def _get_drop_reason(parsed_turn: _ParsedTurn, start: int, end: int, *, names_so
     stop_words = load_stop_words(parsed_turn.language)
     has_content = names_somebody or any(len(word) > 3 and word not in stop_words for word in words[1:])
     # "I'm vegetarian" is short but says something.
-    if len(words) < _MIN_STATEMENT_WORDS and not (has_content and _FIRST_PERSON.fullmatch(words[0])):
+    if len(words) < _MIN_ASSERTION_WORDS and not (has_content and _FIRST_PERSON.fullmatch(words[0])):
         return "too short to say anything"
     return ""

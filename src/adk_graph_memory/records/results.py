@@ -466,7 +466,7 @@ class ProfileCandidate:
         return self.subject_type if self.place == "object" else self.object_type
 
     @property
-    def is_statement(self) -> bool:
+    def is_in_own_words(self) -> bool:
         """Whether it repeats somebody's words and says not what it is about, as without a model."""
         return self.fact.predicate == STATES_PREDICATE and not self.fact.topic
 

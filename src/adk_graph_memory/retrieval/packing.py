@@ -1,4 +1,4 @@
-"""Choose the recollections that fit a model's context: each statement once, long texts cut to a passage."""
+"""Choose the recollections that fit a model's context: what is said once, long texts cut to a passage."""
 
 from __future__ import annotations
 

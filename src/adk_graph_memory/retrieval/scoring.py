@@ -1,4 +1,4 @@
-"""Score the candidates by adding up signals, and keep each statement once, as a turn or as a fact.
+"""Score the candidates by adding up signals, and keep what is said once, as a turn or as a fact.
 
 All amounts are in deviations: how much nearer to the question a memory is than this user's memories usually are.
 """

@@ -1,6 +1,6 @@
 """Recognize small talk: turns that only ask or acknowledge, and so answer nothing.
 
-Form decides: a question mark at the end and no statement before it, or nothing but the words with which people and
+Form decides: a question mark at the end and no assertion before it, or nothing but the words with which people and
 agents acknowledge. A turn with a name or a number that the question at hand lacks is never small talk.
 """
 
@@ -120,11 +120,11 @@ def _is_telling(question: str) -> bool:
     ):
         return True
     *lead_clauses, last_clause = _CLAUSE_BREAK.split(question)
-    has_statement = any(
+    has_assertion = any(
         len(_WORD.findall(clause)) > _MAX_LEAD_WORDS or len(WIDE_CHARACTER.findall(clause)) > 4
         for clause in lead_clauses
     )
-    return has_statement or not _WORD.search(last_clause) or _TELLING_QUESTION.search(question) is not None
+    return has_assertion or not _WORD.search(last_clause) or _TELLING_QUESTION.search(question) is not None
 
 
 def _is_acknowledgement(sentence: str, names: Container[str]) -> bool:

@@ -73,7 +73,7 @@ def place_candidates(
 def _find_section(candidate: ProfileCandidate, speakers: Collection[str]) -> tuple[Section | None, float]:
     """Where a fact belongs, if anywhere, and how well it fits there."""
     fact, is_own_word = candidate.fact, candidate.fact.author in speakers and candidate.fact.modality != "reported"
-    if candidate.is_statement:
+    if candidate.is_in_own_words:
         is_wish = is_own_word and _INSTRUCTION_CUE.search(fact.text) is not None
         return "other", 1.0 if is_wish else 0.5 if _PERSONAL_CUE.search(fact.text) else 0.0
     concept, topic = find_concept(fact.predicate), find_concept(fact.topic or "")
@@ -134,7 +134,7 @@ def select_items(
 def _describe_placement(one: Placement, *, names_speaker: bool) -> ProfileItem:
     fact = one.candidate.fact
     text = _shorten_text(join_lines(fact.text))
-    if one.candidate.is_statement:
+    if one.candidate.is_in_own_words:
         text = describe_statement(text, fact, fact.author if names_speaker else None)
     note = MACHINE_NOTES.get(fact.origin)
     return ProfileItem(one.section, f"{text} ({note})" if note else text, fact)
@@ -166,8 +166,8 @@ class _Content:
 def _drop_repeats(placements: Sequence[Placement]) -> list[Placement]:
     """Drop what says no more than a better one; of what people said in their own words, the last one counts."""
     by_age = sorted(placements, key=lambda one: one.candidate.fact.at, reverse=True)
-    order = [one for one in placements if not one.candidate.is_statement]
-    order += [one for one in by_age if one.candidate.is_statement]
+    order = [one for one in placements if not one.candidate.is_in_own_words]
+    order += [one for one in by_age if one.candidate.is_in_own_words]
     unique, contents = list[Placement](), list[_Content]()
     for one in order:
         content = _read_content(one)
@@ -180,7 +180,7 @@ def _drop_repeats(placements: Sequence[Placement]) -> list[Placement]:
 def _read_content(one: Placement) -> _Content:
     candidate, fact, frame = one.candidate, one.candidate.fact, ""
     has_relation = fact.subject and fact.object and fact.predicate != STATES_PREDICATE
-    if candidate.is_statement and (match := _SINGLE_FRAME.search(fold_text(fact.text))):
+    if candidate.is_in_own_words and (match := _SINGLE_FRAME.search(fold_text(fact.text))):
         frame = f"{fact.author}: {match[0]}"
     return _Content(
         kind=(one.section, fact.modality),
