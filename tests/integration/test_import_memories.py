@@ -227,7 +227,7 @@ async def test_what_the_guard_refuses_is_named_and_counted_as_no_memory(neo4j_se
         receipt = await import_source(memory, path, ImportOptions("mem0", app_name))
         assert (receipt.memories, receipt.skipped) == ({"new": 2, "read": 3}, {"refused by the guard": 1})
         [refused] = receipt.problems
-        assert refused.place.endswith("memory 2")
+        assert refused.place.endswith("row 2")
         assert "no bees" in refused.reason
         again = await import_source(memory, path, ImportOptions("mem0", app_name))
         assert again.memories == {"known": 2, "read": 3}
