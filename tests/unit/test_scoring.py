@@ -216,21 +216,6 @@ def test_what_took_the_place_of_the_latest_turn_is_no_later_than_that() -> None:
     assert (best.id, best.score) == ("new", pytest.approx(4.0 + 2.0))  # that of the turn, which was the latest
 
 
-def test_what_replaced_a_fact_earns_nothing_by_what_else_its_turn_says_or_what_is_said_around_it() -> None:
-    """A question of the trombone: the turn names it beside a van that was sold, and so does the turn after it."""
-    rows = (
-        turn("then", vector_score=0.95, has_question=True, next_turn_id="after", fact_count=1),
-        fact("van", "then", vector_score=0.55, state="superseded", valid_to=NOW - 10, successor_ids=("new van",)),
-        turn("after", vector_score=0.9, text_length=40),
-        turn("other", vector_score=0.6, session_id="other"),
-        fact("new van"),
-    )
-    memories = result(*rows, vector=1.0, before=0.15, answer=0.45, session=0.4)
-    [new_van] = [memory for memory in memories if memory.id == "new van"]
-    assert (new_van.score, new_van.shares) == (pytest.approx(0.5), (("successor", pytest.approx(0.5), "van"),))
-    assert order(memories)[:2] == ["after", "then"]
-
-
 def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> None:
     rows = (
         *OLD,

@@ -246,7 +246,8 @@ async def fetch_profile_facts(graph: UserGraph, *, now: datetime, modalities: Co
         return ProfileFacts()
     [row] = rows
     candidates = []
-    for columns, fact in zip(row["facts"], await read_listed_facts(graph, row["facts"], now), strict=True):
+    for columns in row["facts"]:
+        fact = fact_rows.read_stored_fact(columns, now)
         if fact.holds:
             subject, object = columns["subject"] or {}, columns["object"] or {}
             types = subject.get("type"), object.get("type")

@@ -24,13 +24,15 @@ from adk_graph_memory.records.readings import (
 async def fetch_snapshot(graph: UserGraph) -> MemorySnapshot:
     """Fetch all of a user in one transaction, and again if others wrote to them during the first look.
 
-    Neo4j reads what is committed: without a second look, a node could be half gone in what was read.
+    Neo4j reads what is committed: without a second look, a node could be half gone in what was read. A commit is not
+    seen all at once either, so the count of writes before the first look is read once nobody commits to the user.
     """
+    [before] = await graph.run_statement("confirm_snapshot")
 
     async def read_whole(transaction: Transaction) -> MemorySnapshot:
         rows = await _read_rows(transaction)
         [user] = await transaction.run_statement("confirm_snapshot")
-        if user["writes"] != rows[0]["writes"]:
+        if user["writes"] != before["writes"]:
             rows = await _read_rows(transaction)
         return await asyncio.to_thread(_read_snapshot, *rows)
 

@@ -29,11 +29,8 @@ _MAX_SIMILAR_TURNS, _SIMILAR_SHARE = 6, 0.5
 """How many of the best turns may be about the same thing, and the share of the best one's own score that they need."""
 _TIE_BREAK = 0.01
 """Ranks a fact above the turn that it stands for."""
-_LENT_SIGNALS = ("answer", "before", "session")
-"""What a turn, and so a fact, earns by the turns around it alone."""
-_NEAR_SHARE, _SOUGHT_SHARE = 0.75, 0.5
-"""An ended fact with these shares of the own scores of its turn's best fact and of its turn's words may be what the
-question asks for."""
+_NEAR_SHARE = 0.75
+"""An ended fact with this share of the own score of its turn's best fact may be what the question asks for."""
 
 
 class Scorer:
@@ -226,41 +223,21 @@ class Scorer:
         self._ended_ids.update(ended_facts)
 
     def _promote_successors(
-        self, fact: str, ended_facts: Set[str], outdated_turns: Set[str], *, is_present: bool
+        self, fact: str, ended_facts: Set[str], outdated_turns: set[str], *, is_present: bool
     ) -> None:
-        """Raise an ended fact's successors to its place, or to that of the turns for which it is the nearest fact.
-
-        If its turns were found for something else that they say, the fact's own match alone counts. What the turns
-        around it and its session lend never does: each successor keeps what those around itself lend.
-        """
-        place = own_score = self._own_scores[fact]
-        if self._is_sought(fact):
-            place = self._totals[fact] - self._sum_lent(fact)
-            for turn in outdated_turns & set(self._candidates[fact].turn_ids):
-                nearest = max(self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts)
-                if own_score < nearest:  # another fact's successor takes the turn's rank
-                    continue
-                turn_score = self._totals[turn] - self._sum_lent(turn)
-                if is_present and turn in self._similar_turns:  # as high as if it were the latest of them
-                    turn_score += max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
-                place = max(place, turn_score)
+        """Raise an ended fact's successors to its place, or to that of the turns for which it is the nearest fact."""
+        place = self._totals[fact]
+        for turn in outdated_turns.intersection(self._candidates[fact].turn_ids):
+            nearest = max(self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts)
+            if self._own_scores[fact] < nearest:  # another fact's successor takes the turn's rank
+                continue
+            turn_score = self._totals[turn]
+            if is_present and turn in self._similar_turns:  # as high as if it were the latest of them
+                turn_score += max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
+            place = max(place, turn_score)
         for successor in (set(self._candidates[fact].successor_ids or ()) & self._totals.keys()) - ended_facts:
-            if own_score > 0.0:  # what does not match has no place to give
-                score = place + self._weights.successor * self._own_scores[successor] + self._sum_lent(successor)
-                self._add_share(successor, "successor", max(0.0, score - self._totals[successor]), fact)
-
-    def _is_sought(self, fact: str) -> bool:
-        """Whether a turn of the fact was found for it, and neither for another fact nor for words of neither."""
-        own_score = self._own_scores[fact]
-        turns = [turn for turn in self._candidates[fact].turn_ids if turn in self._totals]
-        return not turns or any(
-            own_score >= _NEAR_SHARE * max(self._own_scores[other] for other in self._facts_by_turn[turn])
-            and own_score >= _SOUGHT_SHARE * (self._own_scores[turn] - self._shares[turn].get("fact", 0.0))
-            for turn in turns
-        )
-
-    def _sum_lent(self, id: str) -> float:
-        return sum(self._shares[id].get(signal, 0.0) for signal in _LENT_SIGNALS)
+            score = place + self._weights.successor * self._own_scores[successor]
+            self._add_share(successor, "successor", max(0.0, score - self._totals[successor]), fact)
 
     def _is_turn_outdated(self, turn: str, ended_facts: Set[str]) -> bool:
         """Whether nothing that a turn says holds any more, or nothing of what it says to the question."""

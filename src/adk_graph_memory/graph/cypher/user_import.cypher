@@ -144,7 +144,7 @@ DETACH DELETE node
 // nothing; the user goes whose nodes are withdrawn, unless somebody wrote to the user meanwhile
 MATCH (u:@User {scope: $scope, import_id: $id})
 SET u.lock = 0, u.import_id = null, u.import_open = null
-WITH u WHERE NOT (
+WITH u, CASE WHEN
 // include has_nodes
-)
+  THEN 'taken' END AS outcome WHERE outcome IS NULL
 DETACH DELETE u
