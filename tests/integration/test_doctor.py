@@ -342,6 +342,7 @@ async def test_what_lacks_its_vector_gets_it_now_or_later(
 
 @pytest.mark.slow
 @pytest.mark.schema
+@pytest.mark.xdist_group("doctor")  # these change one graph's indexes
 async def test_indexes_are_those_of_our_labels_and_there(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(label_prefix="TestDoctor")
     async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as memory:
@@ -364,6 +365,7 @@ async def test_indexes_are_those_of_our_labels_and_there(neo4j_server: Any) -> N
 
 @pytest.mark.slow
 @pytest.mark.schema
+@pytest.mark.xdist_group("doctor")  # these change one graph's indexes
 async def test_settings_that_forbid_schema_changes_are_kept(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(label_prefix="TestDoctor")
     async with GraphMemory(settings=settings, model="rules", embedder=False) as memory:
@@ -379,6 +381,7 @@ async def test_settings_that_forbid_schema_changes_are_kept(neo4j_server: Any) -
 
 @pytest.mark.slow
 @pytest.mark.schema
+@pytest.mark.xdist_group("doctor")
 async def test_nodes_of_nobody_are_counted(neo4j_server: Any) -> None:
     async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestDoctor"), embedder=False) as memory:
         assert await memory.check_store() == []
