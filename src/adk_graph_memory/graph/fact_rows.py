@@ -176,7 +176,7 @@ def read_validity(row: Mapping[str, Any]) -> FactValidity:
 
 
 RivalTexts = Mapping[tuple[str | None, str], Sequence[str]]
-"""By subject and predicate, of which there is one value at a time, the texts of the facts that hold and give one."""
+"""The texts of the facts that hold, by subject and single-valued predicate."""
 
 
 def read_stored_fact(row: Mapping[str, Any], now: datetime, rivals: RivalTexts | None = None) -> StoredFact:

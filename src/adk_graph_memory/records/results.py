@@ -244,8 +244,7 @@ class StoredFact:
     """the entity's key; so is ``object_key``"""
     object_key: str | None = None
     is_disputed: bool = False
-    """whether another fact that holds gives the value, of which there is one at a time, in words that may mean the same
-    or another one"""
+    """whether another fact that holds gives the same single-valued predicate a value that may or may not be the same"""
 
     @classmethod
     def describe(

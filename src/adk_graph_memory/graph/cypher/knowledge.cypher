@@ -59,8 +59,7 @@ RETURN f {
 } AS fact
 
 // rival_values
-// a row for each subject and predicate of one value at a time to which several facts that hold, and name no object, give one:
-// their texts
+// a row for each subject and single-valued predicate with several facts that hold and name no object: their texts
 MATCH (f:@Fact {scope: $scope})
 WHERE f.id IS NOT NULL AND f.single AND f.modality = 'asserted' AND NOT (f)-[:OBJECT]->() AND
 // include holds
