@@ -110,8 +110,8 @@ def list_texts(memory: DerivedMemory) -> Iterator[str]:
         yield from (entity.name, *entity.aliases, entity.about, entity.merge_reason)
     for fact in memory.facts.values():
         yield from (fact.proposition.text, *(source.quote for source in fact.sources))
-        yield from (text for revision in fact.revisions for text in (revision.revision.text, revision.revision.reason))
-    yield from (link.link.reason for link in memory.links.values())
+        yield from (text for revision in fact.revisions for text in (revision.text, revision.reason))
+    yield from (link.reason for link in memory.links.values())
 
 
 def list_sets(portions: list[Portion]) -> Iterator[frozenset[str]]:

@@ -227,7 +227,7 @@ async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
             await remember(memory, rest, ignorant)
             connection = memory.connection
             derived = await Rewriter(connection.user(Scope(forgetful, USER))).restore_derivation()
-            assert derived.is_empty
+            assert not derived.delta.count
             stored = await fetch_stored(memory, forgetful)
             labels = (known.proposition.predicate for known in stored.facts.values())  # other readings chose them too
             lost = list_lost_words(gone, portions) - collect_label_words(labels)
@@ -283,10 +283,10 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     await memory.remember(turns, session_id=last.id, **owner)
     before = await fetch_stored(memory, app_name)
     assert len(before.facts) > 30
-    assert (await Rewriter(graph).restore_derivation()).is_empty
+    assert not (await Rewriter(graph).restore_derivation()).delta.count
     receipt = await memory.user(**owner).forget_session(last.id)
     assert receipt.events and receipt.facts
-    assert (await Rewriter(graph).restore_derivation()).is_empty
+    assert not (await Rewriter(graph).restore_derivation()).delta.count
     assert lost and await find_words(memory, app_name, lost) <= found_before
     after = await fetch_stored(memory, app_name)
     assert len(before.facts) - len(after.facts) == receipt.facts
@@ -417,6 +417,22 @@ async def test_what_a_fact_said_before_leaves_no_vector(
     assert bool(is_late) == (embedder == "another")
 
 
+async def test_a_fact_that_is_reworded_while_the_embedder_is_away_waits_for_its_vector(
+    make_memory: MakeMemory, app_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: HashEmbedder, texts: list[str]) -> list[list[float]]:
+        raise ConnectionError("no embedder today")
+
+    memory, owner = make_memory(*REFINED), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I keep bees"), session_id="s", **owner)
+    with monkeypatch.context() as away:
+        away.setattr(HashEmbedder, "embed_documents", refuse)
+        await memory.remember(say("I keep seven hives of bees", start=5), session_id="s", **owner)
+    assert await run_cypher(memory, VECTORS, app_name) == [["The user keeps seven hives of bees", None, None, True]]
+    [checkup] = [one async for one in memory.check_memories(**owner, mend=True)]
+    assert checkup.unembedded == 0
+
+
 async def test_a_forgotten_fact_names_the_turns_that_still_say_it_and_can_take_them_along(
     make_memory: MakeMemory, app_name: str
 ) -> None:
@@ -461,7 +477,7 @@ async def test_no_fact_comes_back_from_a_turn_whose_fact_was_forgotten(make_memo
     await memory.remember(say("My dog Rex is much afraid of thunder."), session_id="s", **owner)
     assert [fact async for fact in memory.facts(**owner)] == []
     assert [recollection.kind for recollection in await memory.recall("Rex", **owner)] == ["event"]
-    assert (await Rewriter(memory.connection.user(Scope(app_name, USER))).restore_derivation()).is_empty
+    assert not (await Rewriter(memory.connection.user(Scope(app_name, USER))).restore_derivation()).delta.count
 
 
 @pytest.mark.slow

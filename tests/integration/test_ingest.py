@@ -610,6 +610,21 @@ async def test_facts_of_two_who_are_one_become_one(make: Make, owner: dict[str, 
 
 
 @pytest.mark.slow
+async def test_whose_words_they_were_stays_known_if_the_window_that_merges_them_says_them_again(
+    make: Make, owner: dict[str, str]
+) -> None:
+    again = about("Franziska Vogt", "keeps bees", aliases=("Kröte",))
+    memory = make(about("Kröte", "keeps bees"), about("Franziska Vogt", "sells honey"), again, ONE)
+    for day, said in enumerate(("keeps bees", "sells honey", call("Franziska Vogt", "keeps bees", ("Kröte",)))):
+        await memory.remember([turn(said, day=day)], session_id=f"s{day}", **owner)
+    query = """MATCH (k:@Entity {scope: $scope, name: 'Kröte'})
+    MATCH (f:@Fact {scope: $scope, text: 'keeps bees'})-[r:SUBJECT]->(n) RETURN n.name, f.support, r.was = k.key"""
+    assert await rows(memory, owner, query) == [["Franziska Vogt", 2, True]]
+    [checkup] = [one async for one in memory.check_memories(**owner)]
+    assert (checkup.differences, checkup.findings) == (0, ())
+
+
+@pytest.mark.slow
 async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_it(
     make: Make, owner: dict[str, str]
 ) -> None:

@@ -163,7 +163,7 @@ def _list_candidates(memory: DerivedMemory, wanted: GraphLookup) -> Candidates:
     for said in wanted.resolve_propositions(known):
         same = [fact.id for fact in facts if said.object and _get_pair(fact) == (said.subject, said.object)]
         near[said.text] = (*near.get(said.text, ()), *sorted(same))
-    links = tuple(link.link for link in memory.links.values())
+    links = tuple(memory.links.values())
     recent_ids = tuple(fact.id for fact in facts)
     return Candidates(known, facts, links, near, recent_ids, dependencies=tuple(sorted(memory.dependencies)))
 
@@ -194,7 +194,7 @@ def _is_stale(memory: DerivedMemory, fact: Fact) -> bool:
 
 
 def _is_gone(memory: DerivedMemory, base: Fact, heard: datetime) -> bool:
-    ends = (link.link.later for link in memory.links.values() if link.link.earlier == base.id and not link.link.is_void)
+    ends = (link.later for link in memory.links.values() if link.earlier == base.id and not link.is_void)
     later = {memory.facts[by].proposition.modality for by in ends}
     came_true = base.proposition.modality == "planned" and later == {"asserted"}
     standing = base.standing
@@ -214,11 +214,11 @@ def digest_memory(memory: DerivedMemory) -> dict[str, Any]:
             id: (
                 replace(fact, sources=(), equivalent_signatures=tuple(sorted(fact.equivalent_signatures))),
                 digest_sources(fact.sources),
-                sorted(revision.revision.key for revision in fact.revisions),
+                sorted(revision.key for revision in fact.revisions),
             )
             for id, fact in memory.facts.items()
         },
-        "links": {pair: link.link for pair, link in memory.links.items()},
+        "links": dict(memory.links),
         "dependencies": memory.dependencies,
         "mentions": memory.mentions,
     }

@@ -19,7 +19,7 @@ from adk_graph_memory.consolidation.fact_rules import plan_statement
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, Fact, KnownEntity, Ruling, WritePlan
+from adk_graph_memory.records.facts import Candidates, Delta, Fact, KnownEntity, Ruling
 from adk_graph_memory.records.turns import Statement
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -34,12 +34,12 @@ def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more:
     return ExtractedFact(**{**given_values, "text": text, "at": at, **more})
 
 
-def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> WritePlan:
+def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> Delta:
     draft = compare_extraction(extraction, candidates, functional_predicates={"lives_in"})
     return reconcile_claims(draft)
 
 
-def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> WritePlan:
+def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> Delta:
     return planned(Extraction(entities, facts), Candidates(**known))
 
 
@@ -48,7 +48,7 @@ def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA
 
 def test_a_new_fact_is_added_about_its_subject() -> None:
     plan = resolved(fact())
-    [added] = plan.facts
+    [added] = [write.fact for write in plan.facts]
     proposition = added.proposition
     assert (plan.operation_counts, proposition.subject, proposition.text) == (
         {"ADD": 1},
@@ -59,7 +59,7 @@ def test_a_new_fact_is_added_about_its_subject() -> None:
 
 def test_facts_that_say_the_same_are_one_with_the_sources_of_all() -> None:
     [planned_fact] = resolved(fact("Ada keeps bees", "t0"), fact("ada  keeps BEES.", "t1")).facts
-    assert {source.turn_id for source in planned_fact.sources} == {"t0", "t1"}
+    assert {source.turn_id for source in planned_fact.fact.sources} == {"t0", "t1"}
 
 
 @pytest.mark.parametrize(
@@ -84,31 +84,31 @@ def test_who_says_it_makes_no_other_fact() -> None:
 
 
 def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
-    [before] = resolved(fact()).facts
+    before = resolved(fact()).facts[0].fact
     known = Fact("f1", before.proposition, before.sources)
     plan = planned(Extraction((ADA,), (fact("ada keeps BEES!", "t1"),)), Candidates(facts=(known,)))
     [after] = plan.facts
-    assert (plan.operation_counts, after.id, after.is_new) == ({"REINFORCE": 1}, "f1", False)
-    assert [source.turn_id for source in after.sources] == ["t1"]
+    assert (plan.operation_counts, after.fact.id, after.is_new) == ({"REINFORCE": 1}, "f1", False)
+    assert [source.turn_id for source in after.added_sources] == ["t1"]
 
 
 @pytest.mark.parametrize(("days", "until"), [(3, 5), (9, 9)])
 def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, until: int) -> None:
     dates = {"valid_to": NOON + timedelta(days=5)}
-    [before] = resolved(fact(**dates)).facts
+    before = resolved(fact(**dates)).facts[0].fact
     known = Fact("f1", before.proposition, before.sources, before.standing)
     again = fact("Ada keeps bees", "t1", at=NOON + timedelta(days=days), **dates)
     [after] = planned(Extraction((ADA,), (again,)), Candidates(facts=(known,))).facts
-    assert (after.id, after.standing.valid_to) == ("f1", NOON + timedelta(days=until))
+    assert (after.fact.id, after.fact.standing.valid_to) == ("f1", NOON + timedelta(days=until))
 
 
 def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
-    [before] = resolved(fact("Ada kept bees", valid_to=NOON - timedelta(days=400))).facts
+    before = resolved(fact("Ada kept bees", valid_to=NOON - timedelta(days=400))).facts[0].fact
     edited = Candidates(facts=(Fact("f1", before.proposition, ()),))
     draft = compare_extraction(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
     ids = {tenet.claim.proposition.text: id for id, tenet in draft.claim_groups.items()}
     plan = reconcile_claims(replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),)))
-    assert [fact.proposition.text for fact in plan.facts] == ["Ada sells honey"]
+    assert [write.fact.proposition.text for write in plan.facts] == ["Ada sells honey"]
     assert plan.dependencies == ()
 
 
@@ -121,9 +121,9 @@ def move_to_oslo(known_sources: bool, ruling: Ruling) -> dict[str, str]:
     """The states of what a plan writes when Ada, known to live in Rome, says that she lives in Oslo."""
     rome, oslo = (live_in(ref, town) for ref, town in TOWNS.items())
     entities = (ADA, *(ExtractedEntity(ref, town, "place") for ref, town in TOWNS.items()))
-    [before] = resolved(rome, entities=entities).facts
+    before = resolved(rome, entities=entities).facts[0].fact
     known = Fact("f1", before.proposition, before.sources if known_sources else (), ruling=ruling)
-    facts = resolved(oslo, entities=entities, facts=(known,)).facts
+    facts = [write.fact for write in resolved(oslo, entities=entities, facts=(known,)).facts]
     return {one.proposition.text: one.standing.state for one in facts}
 
 
@@ -141,7 +141,9 @@ def test_why_a_fact_ended_is_said_by_the_rule_that_ended_it() -> None:
     rome, oslo = (live_in(ref, town) for ref, town in TOWNS.items())
     never = replace(rome, text="Ada never lived in Rome", modality="negated", is_correction=True)
     entities = (ADA, *(ExtractedEntity(ref, town, "place") for ref, town in TOWNS.items()))
-    home, other_home, denial = (resolved(one, entities=entities).facts[0].proposition for one in (rome, oslo, never))
+    home, other_home, denial = (
+        resolved(one, entities=entities).facts[0].fact.proposition for one in (rome, oslo, never)
+    )
     assert fact_rules.explain_ending(denial, home) == "it was denied: it was never so"
     assert fact_rules.explain_ending(other_home, home) == "one 'lives_in' at a time"
     assert fact_rules.explain_ending(replace(other_home, predicate="likes"), home) == ""
@@ -154,7 +156,7 @@ def test_turns_of_a_forgotten_fact_make_no_fact() -> None:
 
 def test_turns_of_a_forgotten_fact_leave_a_fact_its_other_sources() -> None:
     [planned_fact] = resolved(fact("Ada keeps bees", "t0", "t1"), forgotten_turn_ids=frozenset({"t0"})).facts
-    assert [source.turn_id for source in planned_fact.sources] == ["t1"]
+    assert [source.turn_id for source in planned_fact.fact.sources] == ["t1"]
 
 
 def test_what_extraction_dropped_stays_counted() -> None:
@@ -186,7 +188,7 @@ def test_planning_twice_gives_the_same_plan(facts: list[ExtractedFact]) -> None:
 # --- entities -----------------------------------------------------------------------------------------------
 
 
-def named(*entities: ExtractedEntity, known: tuple[KnownEntity, ...] = ()) -> WritePlan:
+def named(*entities: ExtractedEntity, known: tuple[KnownEntity, ...] = ()) -> Delta:
     return planned(Extraction(entities), Candidates(entities=known))
 
 
@@ -256,7 +258,7 @@ def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
 
 def test_mentions_go_to_the_keys() -> None:
     plan = planned(Extraction((ADA,), (), (("t0", 1), ("t0", 1))))
-    assert plan.mentions == (("t0", digest_entity_name("Ada")),)
+    assert plan.mentions == {("t0", digest_entity_name("Ada")): None}
 
 
 def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
@@ -271,10 +273,10 @@ def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
 
 
 def test_a_statement_is_its_own_source() -> None:
-    planned_fact = plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
-    proposition = planned_fact.proposition
-    assert planned_fact.is_direct
-    assert (proposition.text, proposition.speaker, proposition.at, planned_fact.metadata) == (
+    write = plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
+    proposition = write.fact.proposition
+    assert write.direct and write.fact.sources == ()
+    assert (proposition.text, proposition.speaker, proposition.at, write.direct.metadata) == (
         "Ada keeps bees",
         "nurse",
         NOON,
@@ -284,11 +286,11 @@ def test_a_statement_is_its_own_source() -> None:
 
 def test_the_same_statement_is_the_same_fact() -> None:
     statement, other = Statement("Ada keeps bees", NOON), Statement("ada  KEEPS bees", NOON + timedelta(days=1))
-    assert plan_statement(statement).id == plan_statement(other).id
+    assert plan_statement(statement).fact.id == plan_statement(other).fact.id
 
 
 def test_statements_with_ids_are_told_apart_by_them() -> None:
-    ids = {plan_statement(Statement("Ada keeps bees", NOON, id=id)).id for id in ("a", "b", None)}
+    ids = {plan_statement(Statement("Ada keeps bees", NOON, id=id)).fact.id for id in ("a", "b", None)}
     assert len(ids) == 3
 
 
@@ -335,7 +337,7 @@ def count_calls(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("kind", ["said again", "denied", "known", "wrong numbers"])
 def test_what_is_decided_of_many_facts_grows_with_their_number(kind: str) -> None:
-    def decide(count: int) -> WritePlan:
+    def decide(count: int) -> Delta:
         draft = compare_extraction(*many(kind, count))
         ids, keys = judge._list_prompt_ids(draft)
         judge._format_question_fields(draft, ids, keys)

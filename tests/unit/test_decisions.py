@@ -16,7 +16,7 @@ from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.judge import ConsolidationReply
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, Fact, FactLink, KnownEntity, WritePlan
+from adk_graph_memory.records.facts import Candidates, Delta, Fact, FactLink, KnownEntity
 from adk_graph_memory.runtime.settings import Limits
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
@@ -31,9 +31,9 @@ def fact(text: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
     return ExtractedFact(**{**values, "text": text, "sources": sources, "at": at, **more})
 
 
-def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> WritePlan:
+def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> Delta:
     """What becomes of a new fact and a known one once a model has said this of them: 0 is the new one, 1 the known."""
-    [before] = reconcile_claims(compare_extraction(Extraction(PEOPLE, (known,)), Candidates())).facts
+    before = reconcile_claims(compare_extraction(Extraction(PEOPLE, (known,)), Candidates())).facts[0].fact
     held = Fact(before.id, before.proposition, before.sources)
     draft = compare_extraction(
         Extraction(PEOPLE, (new,)), Candidates(facts=(held,), similar_ids={new.text: (held.id,)}, recent_ids=(held.id,))
@@ -50,7 +50,7 @@ HIVES = fact("Ada keeps bees in 3 hives", NOON + DAY)
 def test_what_is_already_known_supports_what_says_more() -> None:
     plan = judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="ALREADY_KNOWN")
     [planned_fact] = plan.facts
-    assert (planned_fact.is_new, planned_fact.is_reworded, len(planned_fact.sources), plan.operation_counts) == (
+    assert (planned_fact.is_new, planned_fact.is_reworded, len(planned_fact.added_sources), plan.operation_counts) == (
         False,
         False,
         1,
@@ -75,7 +75,7 @@ def compare_values(known: str, new: str, predicate: str) -> list[str]:
     """The states of two facts of a predicate that has one value at a time, without a judge."""
     facts = fact(known, predicate=predicate), fact(new, NOON + DAY, predicate=predicate)
     compared = compare_extraction(Extraction(PEOPLE, facts), Candidates(), functional_predicates={predicate})
-    return sorted(one.standing.state for one in reconcile_claims(compared).facts)
+    return sorted(one.fact.standing.state for one in reconcile_claims(compared).facts)
 
 
 def test_a_telephone_number_is_a_value_whatever_the_words_where_a_predicate_names_one() -> None:
@@ -170,21 +170,21 @@ def test_a_fact_is_no_more_exact_than_one_that_says_more() -> None:
 
 def test_of_two_that_say_the_same_the_words_with_more_numbers_stand() -> None:
     plan = judged(BEES, HIVES, op="REINFORCE")
-    assert [(fact.proposition.text, fact.is_new) for fact in plan.facts] == [("Ada keeps bees in 3 hives", False)]
+    assert [(one.fact.proposition.text, one.is_new) for one in plan.facts] == [("Ada keeps bees in 3 hives", False)]
 
 
 def test_words_that_nobody_is_known_to_have_said_refine_nothing() -> None:
     guess = replace(HIVES, sources=(replace(HIVES.sources[0], is_verified=False),))
     [kept] = judged(BEES, guess, op="REFINE").facts
-    assert (kept.is_new, kept.proposition.text) == (False, "Ada keeps bees")
+    assert (kept.is_new, kept.fact.proposition.text) == (False, "Ada keeps bees")
     [exact] = judged(BEES, HIVES, op="REFINE").facts
-    assert exact.proposition.text == "Ada keeps bees in 3 hives"
+    assert exact.fact.proposition.text == "Ada keeps bees in 3 hives"
 
 
 def test_what_is_known_learns_its_end_from_what_is_more_exact() -> None:
     until = fact("Ada keeps bees until 31 July", NOON + DAY, valid_to=NOON + 80 * DAY)
     [planned_fact] = judged(BEES, until, op="REFINE").facts
-    assert (planned_fact.is_new, planned_fact.standing.state, planned_fact.standing.valid_to) == (
+    assert (planned_fact.is_new, planned_fact.fact.standing.state, planned_fact.fact.standing.valid_to) == (
         False,
         "current",
         NOON + 80 * DAY,
@@ -203,7 +203,7 @@ def test_a_day_within_what_was_said_less_exactly_is_a_refinement(subtests: pytes
         with subtests.test(vague=vague, exact=exact):
             first, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
             [planned_fact] = judged(first, other, op="REFINE").facts
-            proposition = planned_fact.proposition
+            proposition = planned_fact.fact.proposition
             assert (planned_fact.is_new, proposition.valid_from, proposition.valid_to) == (
                 False,
                 exact.get("valid_from"),
@@ -262,7 +262,7 @@ def test_facts_that_share_words_or_somebody_may_be_one(subtests: pytest.Subtests
 
 
 def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
-    [before] = reconcile_claims(compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates())).facts
+    before = reconcile_claims(compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates())).facts[0].fact
     held = Fact(before.id, before.proposition, before.sources)
     tea = fact("Ada likes tea", NOON + DAY, predicate="likes")
     draft = compare_extraction(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
@@ -274,10 +274,10 @@ def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
 def hold(*facts: ExtractedFact) -> tuple[Fact, ...]:
     """The facts as a graph holds them."""
     plan = reconcile_claims(compare_extraction(Extraction(PEOPLE, facts), Candidates()))
-    return tuple(Fact(one.id, one.proposition, one.sources) for one in plan.facts)
+    return tuple(Fact(one.fact.id, one.fact.proposition, one.fact.sources) for one in plan.facts)
 
 
-def decide(known: tuple[Fact, ...], new: ExtractedFact, *, links: tuple[FactLink, ...] = (), **reply: Any) -> WritePlan:
+def decide(known: tuple[Fact, ...], new: ExtractedFact, *, links: tuple[FactLink, ...] = (), **reply: Any) -> Delta:
     """What becomes of facts once a model has said this of them: 0 is the new one, from 1 on the known ones."""
     candidates = Candidates(facts=known, links=links, recent_ids=tuple(held.id for held in known))
     draft = compare_extraction(Extraction(PEOPLE, (new,)), candidates)
@@ -295,8 +295,8 @@ def test_two_facts_that_the_graph_holds_are_never_made_one() -> None:
     ops = [{"fact": 0, "op": "REINFORCE", "targets": [target]} for target in (1, 2)]
     plan = decide((bees, hives), fact("Ada has bees", NOON + 2 * DAY), ops=ops)
     assert plan.drop_counts["merger of two known facts"] == 1
-    assert [one.id for one in plan.facts if not one.is_new] in ([bees.id], [hives.id])
-    assert all(one.standing.state == "current" for one in plan.facts)
+    assert [one.fact.id for one in plan.facts if not one.is_new] in ([bees.id], [hives.id])
+    assert all(one.fact.standing.state == "current" for one in plan.facts)
 
 
 def test_what_a_judge_says_of_known_facts_alone_changes_nothing(subtests: pytest.Subtests) -> None:
@@ -305,7 +305,7 @@ def test_what_a_judge_says_of_known_facts_alone_changes_nothing(subtests: pytest
             bees, hives = hold(BEES, HIVES)
             quotes = [BEES.text, HIVES.text]
             plan = decide((bees, hives), TEA, ops=[{"fact": 2, "op": op, "targets": [1], "quotes": quotes}])
-            assert [(one.proposition.text, one.is_new) for one in plan.facts] == [(TEA.text, True)]
+            assert [(one.fact.proposition.text, one.is_new) for one in plan.facts] == [(TEA.text, True)]
             assert (plan.links, plan.revisions) == ((), ())
             assert plan.drop_counts["decision about facts that were not asked about"] == 1
 
@@ -326,7 +326,7 @@ def test_what_its_speaker_corrects_in_one_breath_was_never_so(subtests: pytest.S
             )
             extraction = Extraction(PEOPLE, (slip, news))
             plan = reconcile_claims(compare_extraction(extraction, Candidates()))
-            assert {one.proposition.text: one.standing.state for one in plan.facts} == {
+            assert {one.fact.proposition.text: one.fact.standing.state for one in plan.facts} == {
                 slip.text: state,
                 news.text: "current",
             }
@@ -340,7 +340,10 @@ def test_what_a_model_decided_before_stands_when_the_words_come_again(subtests: 
             again = fact("Ada drives a van", NOON + 3 * DAY, predicate="drives")
             candidates = Candidates(facts=(ended, later), links=(link,))
             plan = reconcile_claims(compare_extraction(Extraction(PEOPLE, (again,)), candidates))
-            assert {one.id: one.standing.state for one in plan.facts} == {later.id: "current", ended.id: state}
+            assert {one.fact.id: one.fact.standing.state for one in plan.facts} == {
+                later.id: "current",
+                ended.id: state,
+            }
 
 
 def test_of_two_that_are_said_to_end_each_other_the_later_stands() -> None:
@@ -348,7 +351,7 @@ def test_of_two_that_are_said_to_end_each_other_the_later_stands() -> None:
     for facts in ((one, other), (other, one)):
         draft = compare_extraction(Extraction(PEOPLE, facts), Candidates())
         plan = reconcile_claims(draft)
-        assert {fact.proposition.text: fact.standing.state for fact in plan.facts} == {
+        assert {one.fact.proposition.text: one.fact.standing.state for one in plan.facts} == {
             "Ada keeps bees": "superseded",
             "Ada keeps geese": "current",
         }
@@ -360,10 +363,10 @@ def test_a_denial_that_corrects_retracts_what_it_denies(subtests: pytest.Subtest
             known = hold(fact("Ada keeps bees", object=2))
             denial = fact("Ada keeps no bees", NOON + DAY, object=2, modality="negated", is_correction=correction)
             plan = decide(known, denial)
-            standings = {one.id: one.standing.state for one in plan.facts}
+            standings = {one.fact.id: one.fact.standing.state for one in plan.facts}
             assert standings.get(known[0].id, "current") == state
             other = fact("Ada keeps no wasps", NOON + DAY, object=3, modality="negated", is_correction=True)
-            assert [one.proposition.text for one in decide(known, other).facts] == [other.text]
+            assert [one.fact.proposition.text for one in decide(known, other).facts] == [other.text]
 
 
 GONE = fact("Ada sold her bees", NOON + DAY)
@@ -375,7 +378,7 @@ def test_a_known_fact_keeps_its_end_whatever_a_judge_lets_it_depend_on() -> None
     ops = [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "quotes": [sold.text, BEES.text]}]
     links = (FactLink(van.id, hives.id, "SUPERSEDE", "She said so."),)
     plan = decide((bees, hives, van), sold, links=links, ops=ops, depends=[{"fact": 2, "on": [1]}])
-    ends = {one.id: one.standing.valid_to for one in plan.facts}
+    ends = {one.fact.id: one.fact.standing.valid_to for one in plan.facts}
     assert (ends[bees.id], ends[hives.id]) == (sold.at, NOON + 4 * DAY)
 
 
@@ -414,7 +417,9 @@ def test_a_corrected_number_unmakes_nothing_that_says_more() -> None:
 
 def test_of_two_states_the_one_said_last_ends_the_other_whatever_the_model_says() -> None:
     plan = judged(GONE, BEES, op="SUPERSEDE", quotes=[GONE.text, BEES.text])
-    assert {fact.proposition.text: fact.standing.state for fact in plan.facts} == {"Ada keeps bees": "superseded"}
+    assert {one.fact.proposition.text: one.fact.standing.state for one in plan.facts} == {
+        "Ada keeps bees": "superseded"
+    }
 
 
 def test_what_was_said_before_a_plan_does_not_end_it() -> None:
@@ -424,7 +429,7 @@ def test_what_was_said_before_a_plan_does_not_end_it() -> None:
         op="SUPERSEDE",
         quotes=["Ada keeps bees", "Ada will sell her bees"],
     )
-    assert {fact.standing.state for fact in plan.facts} == {"current"}
+    assert {one.fact.standing.state for one in plan.facts} == {"current"}
 
 
 # --- what the judge is shown --------------------------------------------------------------------------------
@@ -501,23 +506,23 @@ def test_what_a_machine_words_more_exactly_never_passes_for_a_person_s_word(subt
                             by_person = [
                                 planned
                                 for planned in plan.facts
-                                if any(not source.is_machine for source in planned.sources)
+                                if any(not source.is_machine for source in planned.fact.sources)
                             ]
-                            assert all(planned.proposition.text == person.text for planned in by_person)
+                            assert all(planned.fact.proposition.text == person.text for planned in by_person)
                             if known is person:
                                 assert all(
-                                    planned.proposition.text == person.text
+                                    planned.fact.proposition.text == person.text
                                     for planned in plan.facts
                                     if not planned.is_new
                                 )
-                                assert all(planned.standing.state == "current" for planned in plan.facts)
+                                assert all(planned.fact.standing.state == "current" for planned in plan.facts)
 
 
 def test_what_a_machine_adds_to_a_person_s_word_becomes_a_fact_of_its_own() -> None:
     machine = said_by("agent", HIVES)
     plan = judged(BEES, machine, op="REFINE")
-    assert [(planned.is_new, planned.proposition.text) for planned in plan.facts] == [(True, HIVES.text)]
+    assert [(planned.is_new, planned.fact.proposition.text) for planned in plan.facts] == [(True, HIVES.text)]
     assert plan.drop_counts == {"merger of a person's words with an agent's that say more": 1}
     assert judged(machine, replace(BEES, at=NOON + 2 * DAY), op="REINFORCE").facts[0].is_reworded
     [confirmed] = judged(BEES, said_by("agent", fact("Ada is keeping bees", NOON + DAY)), op="REINFORCE").facts
-    assert (confirmed.proposition.text, confirmed.is_new) == (BEES.text, False)
+    assert (confirmed.fact.proposition.text, confirmed.is_new) == (BEES.text, False)

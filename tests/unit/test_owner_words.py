@@ -44,7 +44,7 @@ def test_what_the_owner_takes_back_was_never_true_from_then_on_and_its_history_n
     assert (retracted.kind, retracted.reason, retracted.revision) == (
         "retracted",
         "I sold them.",
-        revision.revision.key,
+        revision.key,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,12 +13,15 @@ from google.adk.events.event import Event
 
 from adk_graph_memory import errors
 from adk_graph_memory.adk import session_codec
+from adk_graph_memory.consolidation.fact_rules import plan_statement
 from adk_graph_memory.graph import artifacts, fact_rows
 from adk_graph_memory.graph.export_lines import REQUIRED, SLOT_PROPERTIES, TYPES, decode_node
 from adk_graph_memory.graph.statements import LABELS, CypherStatements
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.maf.history_provider import encode_message
-from adk_graph_memory.records.facts import PlannedRevision, Standing
+from adk_graph_memory.records.facts import Revision, Standing
 from adk_graph_memory.records.portable import EDGE_PATTERNS, EDGE_TYPES, LOCAL_PROPERTIES
+from adk_graph_memory.records.turns import Statement
 from adk_graph_memory.runtime.settings import Settings
 
 STATEMENTS = CypherStatements(Settings(), "2026")
@@ -26,11 +30,13 @@ OF_THE_GRAPH = {"Meta", "Migration"}
 
 EVENT = session_codec.encode_event(Event(author="user", timestamp=1.0))
 MESSAGE = encode_message(Message("user", ["hello"]), id="m", run_id="r", timestamp=1.0)
-REVISION = PlannedRevision("f", "REFINE", "text", "signature", Standing("current", None), "reason")
+FACT = plan_statement(Statement("text", datetime.now(UTC), "user"))
+REVISION = Revision("f", "REFINE", "text", "signature", Standing("current", None), "reason")
 MAPS: Mapping[str, Mapping[str, Any]] = {
     "append.event": EVENT | dict.fromkeys(("memory_id",)),
     "event.properties": MESSAGE,
-    "revision.properties": fact_rows.encode_revision_row(REVISION, {}, "judge")["properties"],
+    "revision.properties": fact_rows.encode_revision_row(REVISION, {})["properties"],
+    "row.columns": fact_rows.encode_fact_row(FACT, EmbeddingBatch(), {})["columns"],
     "$given.version": dict.fromkeys(artifacts.StoredVersion._fields),
     "row.properties": {},
     "$given.properties": {},

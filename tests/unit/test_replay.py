@@ -16,7 +16,7 @@ from adk_graph_memory.consolidation import replay
 from adk_graph_memory.consolidation.comparison import Comparison, compare_extraction
 from adk_graph_memory.consolidation.owner_words import refer_to_fact
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, Proposition
+from adk_graph_memory.records.facts import Candidates, Delta, Proposition
 from adk_graph_memory.records.memory import DerivedMemory, StoredMemory, compare_memory
 from adk_graph_memory.records.readings import OwnerRuling, Reading
 
@@ -72,9 +72,9 @@ def test_only_what_differs_from_the_graph_is_written_and_erased() -> None:
     stored = StoredMemory(dependencies=frozenset({("a", "b"), ("a", "gone")}))
     difference = compare_memory(stored, DerivedMemory(dependencies={("a", "b"), ("a", "new")}))
     assert difference.dependencies == (("a", "new"),)
-    assert difference.erased_changes["dependencies"] == [["a", "gone"]]
+    assert difference.erased.dependencies == (("a", "gone"),)
     assert difference.count == 2
-    assert compare_memory(stored, DerivedMemory(dependencies=set(stored.dependencies))).is_empty
+    assert compare_memory(stored, DerivedMemory(dependencies=set(stored.dependencies))) == Delta()
 
 
 def list_wide(proposition: Proposition, *, is_narrow: bool) -> Iterator[object]:

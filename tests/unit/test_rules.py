@@ -336,7 +336,7 @@ async def ends(*texts: str) -> list[tuple[str, str, object]]:
     assert (plan.revisions, plan.links) == ((), ())
     return [
         (fact.proposition.text, fact.standing.state, fact.standing.valid_to)
-        for fact in plan.facts
+        for fact in (write.fact for write in plan.facts)
         if fact.standing != Standing() or fact.proposition.predicate != STATES_PREDICATE
     ]
 

@@ -202,15 +202,18 @@ def _apply_resolution(candidates: Candidates, resolution: EntityResolution) -> C
     if not merge_targets and not split_keys:
         return candidates
 
-    def resolve_key(key: str | None, former_key: str | None) -> str | None:
-        return former_key if former_key in split_keys else merge_targets.get(key or "", key)
+    def resolve_keys(key: str | None, former_key: str | None) -> tuple[str | None, str | None]:
+        if former_key in split_keys:
+            return former_key, None
+        target = merge_targets.get(key or "")
+        return (target, former_key or key) if target else (key, former_key)
 
     facts = []
     for fact in candidates.facts:
-        former_subject, former_object = fact.former_entity_keys
-        subject = resolve_key(fact.proposition.subject, former_subject)
-        object = resolve_key(fact.proposition.object, former_object)
-        facts.append(replace(fact, proposition=replace(fact.proposition, subject=subject, object=object)))
+        keys = fact.proposition.subject, fact.proposition.object
+        (subject, former_subject), (object, former_object) = map(resolve_keys, keys, fact.former_entity_keys)
+        proposition = replace(fact.proposition, subject=subject, object=object)
+        facts.append(replace(fact, proposition=proposition, former_entity_keys=(former_subject, former_object)))
     return replace(candidates, facts=tuple(facts))
 
 

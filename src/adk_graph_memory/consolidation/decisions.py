@@ -12,7 +12,7 @@ from adk_graph_memory.consolidation.claims import Claim, ClaimGroup, Exclusion
 from adk_graph_memory.consolidation.comparison import Comparison, add_exclusion
 from adk_graph_memory.consolidation.fact_rules import EndOperation
 from adk_graph_memory.consolidation.timeline import Period, compute_periods
-from adk_graph_memory.records.facts import FactOperation, KnownEntity, PlannedEntity, Proposition
+from adk_graph_memory.records.facts import EntityWrite, FactOperation, KnownEntity, Proposition
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ReconciledClaims:
         self.drop_counts = Counter(comparison.drop_counts) + Counter(decisions.drop_counts)
         self._names_by_key: dict[str, list[str]] = defaultdict(list)
         planned_entities = comparison.resolution.planned_entities
-        entities: list[KnownEntity | PlannedEntity] = [*comparison.candidates.entities, *planned_entities]
+        entities: list[KnownEntity | EntityWrite] = [*comparison.candidates.entities, *planned_entities]
         for entity in entities:
             self._names_by_key[entity.key] += [entity.name, *entity.aliases]
         self.refinements: dict[str, list[tuple[str, str]]] = defaultdict(list)

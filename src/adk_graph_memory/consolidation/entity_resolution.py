@@ -17,7 +17,7 @@ from adk_graph_memory.consolidation.entity_groups import BlockingIndex, EntityGr
 from adk_graph_memory.consolidation.names import NameMatch
 from adk_graph_memory.language.text import digest, fold_text
 from adk_graph_memory.records.extractions import ExtractedEntity
-from adk_graph_memory.records.facts import EntityDoubt, EntityResolution, KnownEntity, PlannedEntity
+from adk_graph_memory.records.facts import EntityDoubt, EntityResolution, EntityWrite, KnownEntity
 from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import Role
 
@@ -76,11 +76,11 @@ def add_authors(
     resolution: EntityResolution, authors: Iterable[tuple[str, Role]], known_entities: Iterable[KnownEntity]
 ) -> EntityResolution:
     """Add every author to the resolution, whether or not a fact mentions them."""
-    entities: list[KnownEntity | PlannedEntity] = [*known_entities, *resolution.planned_entities]
+    entities: list[KnownEntity | EntityWrite] = [*known_entities, *resolution.planned_entities]
     names = {fold_text(name) for entity in entities for name in (entity.name, *entity.aliases)}
     keys = {entity.key for entity in entities}
     new = {
-        digest_entity_name(name): PlannedEntity(
+        digest_entity_name(name): EntityWrite(
             digest_entity_name(name), name, "agent" if role == "model" else "person", (), is_new=True
         )
         for name, role in authors
@@ -147,7 +147,7 @@ def answer_doubts(
         answer = answers.get(doubt.ref)
         if answer is not None and answer in doubt.candidate_keys:
             new_keys = _merge_keys(new_keys, resolution.keys_by_ref[doubt.ref], answer, by_key)
-    planned_by_key: dict[str, list[PlannedEntity]] = defaultdict(list)
+    planned_by_key: dict[str, list[EntityWrite]] = defaultdict(list)
     for entity in resolution.planned_entities:
         planned_by_key[new_keys[entity.key]].append(entity)
     reason = "one is called by the other's name"
@@ -186,15 +186,15 @@ def _merge_keys(new_keys: Mapping[str, str], key: str, answer: str, known_keys: 
 
 
 def _merge_planned_entities(
-    key: str, parts: Sequence[PlannedEntity], known_entity: KnownEntity | None, others: Sequence[KnownEntity]
-) -> PlannedEntity:
+    key: str, parts: Sequence[EntityWrite], known_entity: KnownEntity | None, others: Sequence[KnownEntity]
+) -> EntityWrite:
     parts = sorted(parts, key=lambda part: part.key != key)
     base = (
-        PlannedEntity(key, known_entity.name, known_entity.type, (), False, known_entity.about)
+        EntityWrite(key, known_entity.name, known_entity.type, (), False, known_entity.about)
         if known_entity
         else parts[0]
     )
-    entities: list[PlannedEntity | KnownEntity] = [base, *parts, *others]
+    entities: list[EntityWrite | KnownEntity] = [base, *parts, *others]
     names = {name for entity in entities for name in (entity.name, *entity.aliases)} - {base.name}
     about = next((entity.about for entity in entities if entity.about), "")
     merged_keys = tuple(sorted(other.key for other in others))
@@ -305,7 +305,7 @@ def _assign_keys(groups: Sequence[EntityGroup]) -> None:
         used_keys.add(group.key)
 
 
-def _plan_entity(group: EntityGroup) -> PlannedEntity:
+def _plan_entity(group: EntityGroup) -> EntityWrite:
     names = {name for member in group.members for name in (member.name, *member.aliases)}
     aliases, is_new = tuple(sorted(names - {group.name})), not group.is_known and not group.split_from
-    return PlannedEntity(group.key, group.name, group.type, aliases, is_new, group.about, split_from=group.split_from)
+    return EntityWrite(group.key, group.name, group.type, aliases, is_new, group.about, split_from=group.split_from)

@@ -12,7 +12,7 @@ from adk_graph_memory.language.detection import WIDE_RUN
 from adk_graph_memory.language.spelling import normalize_words
 from adk_graph_memory.language.text import digest, fold_text, has_wide_character
 from adk_graph_memory.records.extractions import ExtractedFact, Source
-from adk_graph_memory.records.facts import STATES_PREDICATE, PlannedFact, Proposition
+from adk_graph_memory.records.facts import STATES_PREDICATE, DirectFact, Fact, FactWrite, Proposition
 from adk_graph_memory.records.turns import Statement
 
 EndOperation = Literal["SUPERSEDE", "RETRACT"]
@@ -232,7 +232,7 @@ def is_repetition(wording: Proposition, other: Proposition) -> bool:
     return mine == theirs and is_wording_contained(wording, [other])
 
 
-def plan_statement(statement: Statement) -> PlannedFact:
+def plan_statement(statement: Statement) -> FactWrite:
     """Plan a fact for a statement made directly to memory; the fact is its own source."""
     id = _hash_statement_id(statement.id) if statement.id else digest("told", fold_text(statement.text))
     proposition = Proposition(
@@ -244,15 +244,8 @@ def plan_statement(statement: Statement) -> PlannedFact:
         speaker=statement.author,
         topic=statement.topic,
     )
-    return PlannedFact(
-        id=id,
-        proposition=proposition,
-        metadata=statement.metadata,
-        is_direct=True,
-        replaces_metadata=statement.replaces_metadata,
-        expires_at=statement.expires_at,
-        origin=statement.origin,
-    )
+    direct = DirectFact(statement.metadata, statement.replaces_metadata, statement.expires_at, statement.origin)
+    return FactWrite(Fact(id, proposition, extractor="direct"), direct=direct)
 
 
 def compute_statement_memory_id(id: str) -> str:

@@ -18,7 +18,7 @@ from adk_graph_memory.language.dates import format_short_date, format_weekday_da
 from adk_graph_memory.language.text import count_tokens, find_proof, fold_text
 from adk_graph_memory.models import llm, prompts
 from adk_graph_memory.records.extractions import Usage
-from adk_graph_memory.records.facts import FactOperation, KnownEntity, PlannedEntity
+from adk_graph_memory.records.facts import EntityWrite, FactOperation, KnownEntity
 from adk_graph_memory.runtime.settings import Limits
 
 _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
@@ -152,7 +152,7 @@ def _format_question_fields(
 class _EntityProfile(NamedTuple):
     """An entity as known and as planned, and the facts about it."""
 
-    entities: list[KnownEntity | PlannedEntity]
+    entities: list[KnownEntity | EntityWrite]
     facts: list[str]
 
 
@@ -164,7 +164,7 @@ def _collect_entity_profiles(comparison: Comparison) -> dict[str, _EntityProfile
         for doubt in resolution.doubts
         for key in (resolution.keys_by_ref[doubt.ref], *doubt.candidate_keys)
     }
-    entities: list[KnownEntity | PlannedEntity] = [*comparison.candidates.entities, *resolution.planned_entities]
+    entities: list[KnownEntity | EntityWrite] = [*comparison.candidates.entities, *resolution.planned_entities]
     for entity in entities:
         if entity.key in profiles:
             profiles[entity.key].entities.append(entity)

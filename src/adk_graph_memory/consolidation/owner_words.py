@@ -14,7 +14,7 @@ from uuid import uuid4
 from adk_graph_memory.consolidation.restriction import resolve_read_proposition
 from adk_graph_memory.language.text import fold_text
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Fact, PlannedRevision, Proposition, Revision, Ruling
+from adk_graph_memory.records.facts import Fact, Proposition, Revision, Ruling
 from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.readings import OWNER, RULING_REASONS, ClaimDecision, ClaimRef, OwnerRuling, Reading
 
@@ -122,12 +122,20 @@ def _reword_fact(fact: Fact, ruling: OwnerRuling, at: datetime) -> Fact:
     if wording is None or wording.text == old.text:
         return fact
     new = replace(wording, subject=old.subject, object=old.object, at=old.at)
-    revision = PlannedRevision(
-        fact.id, "REFINE", old.text, old.signature, fact.standing, ruling.reason, is_by_model=True
+    revision = Revision(
+        fact.id,
+        "REFINE",
+        old.text,
+        old.signature,
+        fact.standing,
+        ruling.reason,
+        is_by_model=True,
+        recorded_at=at,
+        judge=OWNER,
     )
     revisions = fact.revisions
-    if revision.key not in {item.revision.key for item in revisions}:
-        revisions = (*revisions, Revision(revision, at, OWNER))
+    if revision.key not in {item.key for item in revisions}:
+        revisions = (*revisions, revision)
     signatures = (*fact.equivalent_signatures, old.signature)
     return replace(fact, proposition=new, equivalent_signatures=signatures, revisions=revisions)
 

@@ -66,16 +66,15 @@ def _make_entry(kind: HistoryKind, text: str, reading: Reading, source: Source) 
 
 
 def _trace_revisions(fact: Fact) -> Iterator[HistoryEntry]:
-    for item in fact.revisions:
-        revision = item.revision
-        if item.judge == OWNER:
+    for revision in fact.revisions:
+        if revision.judge == OWNER:
             continue  # the ruling says so
         evidence = revision.evidence[0] if revision.evidence else None
         yield HistoryEntry(
             _KINDS_BY_OPERATION[revision.op],
             revision.text,
-            item.recorded_at,
-            by=item.judge if revision.is_by_model else "rules",
+            revision.recorded_at,
+            by=revision.judge if revision.is_by_model else "rules",
             reason=revision.reason,
             quote=evidence.quote if evidence else "",
             said_at=evidence.at if evidence else None,
@@ -91,16 +90,16 @@ def _trace_rulings(readings: Iterable[Reading], fact: Fact) -> Iterator[HistoryE
         ruling = reading.ruling
         if ruling and ruling.claim and owner_words.find_ruled_fact([fact], ruling.claim):
             kind, text = _KINDS_BY_RULING[ruling.op], fact.proposition.text
-            changes = (item.revision.key for item in fact.revisions if item.recorded_at == reading.at)
+            changes = (item.key for item in fact.revisions if item.recorded_at == reading.at)
             entry = HistoryEntry(kind, text, reading.at, by=OWNER, reason=ruling.reason, ingest_id=reading.id)
             yield replace(entry, revision=next(changes, ""))
 
 
 def _trace_links(memory: DerivedMemory, fact_id: str) -> Iterator[HistoryEntry]:
     for (later, earlier), link in sorted(memory.links.items()):
-        if later == fact_id and not link.link.is_void:
+        if later == fact_id and not link.is_void:
             ending, ended = (memory.facts[id].proposition for id in (later, earlier))
-            reason = link.link.reason or fact_rules.explain_ending(ending, ended)
+            reason = link.reason or fact_rules.explain_ending(ending, ended)
             yield HistoryEntry("replaced", ended.text, link.recorded_at, by="", reason=reason)
 
 

@@ -12,55 +12,70 @@ from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import JudgeDecisions, ReconciledClaims
 from adk_graph_memory.consolidation.timeline import Period, find_period_at
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.records.extractions import Source
+from adk_graph_memory.records.extractions import Extraction, Source
 from adk_graph_memory.records.facts import (
+    Delta,
     Fact,
     FactLink,
     FactOperation,
-    PlannedFact,
-    PlannedRevision,
+    FactWrite,
     Proposition,
+    Revision,
     RevisionOperation,
     Ruling,
     Standing,
-    WritePlan,
 )
+from adk_graph_memory.records.readings import Reading
 
 NO_DECISIONS = JudgeDecisions()
+NO_READING = Reading("", "", Extraction())
 
 
-def reconcile_claims(comparison: Comparison, decisions: JudgeDecisions = NO_DECISIONS) -> WritePlan:
+def reconcile_claims(
+    comparison: Comparison, decisions: JudgeDecisions = NO_DECISIONS, reading: Reading = NO_READING
+) -> Delta:
     """Merge and time the claims, and plan a write for everything that then differs from the graph.
 
-    Every part of the plan is sorted, so that all writers take their locks in one order.
+    Every part of the delta is sorted, so that all writers take their locks in one order.
+
+    Args:
+        comparison: what rules decided.
+        decisions: what a model decided of what they left open.
+        reading: who extracted and who decided, and when that was written; the database's time if it is not yet.
     """
     claims = ReconciledClaims(comparison, decisions)
     ids = {id: _assign_fact_ids(claims.claim_groups[id], periods) for id, periods in claims.periods.items()}
-    facts: list[PlannedFact] = []
-    revisions: list[PlannedRevision] = []
+    facts: list[FactWrite] = []
+    revisions: list[Revision] = []
     links: list[FactLink] = []
     for id, periods in claims.periods.items():
         known_facts = {fact.id: fact for fact in claims.claim_groups[id].facts}
         for period, fact_id in zip(periods, ids[id], strict=True):
             proposition = _get_period_proposition(claims, period)
-            facts += _plan_fact_change(claims, fact_id, period, proposition, known_facts.get(fact_id))
+            facts += _plan_fact_write(claims, fact_id, period, proposition, known_facts.get(fact_id), reading)
             revisions += _plan_revisions(claims, fact_id, period, proposition, known_facts.get(fact_id))
             links += _plan_links(claims, fact_id, period, ids)
         facts += [
-            PlannedFact(fact.id, fact.proposition, is_new=False, moved_sources=fact.sources, standing=fact.standing)
+            FactWrite(replace(fact, sources=()), is_new=False, removed_sources=fact.sources)
             for fact in known_facts.values()
             if fact.id not in ids[id] and fact.sources
         ]
     known_links = {_get_link_key(link) for link in comparison.candidates.links}
-    return WritePlan(
-        entities=comparison.resolution.planned_entities,
-        facts=tuple(sorted(facts, key=lambda fact: fact.id)),
-        revisions=tuple(sorted(revisions, key=lambda revision: (revision.fact_id, revision.op, revision.text))),
-        links=tuple(sorted((link for link in links if _get_link_key(link) not in known_links), key=_get_link_key)),
+    judge, at = reading.judge, reading.at
+    return Delta(
+        entities=tuple(replace(entity, merged_by=judge) for entity in comparison.resolution.planned_entities),
+        facts=tuple(sorted(facts, key=lambda write: write.fact.id)),
+        revisions=tuple(
+            replace(revision, judge=judge, recorded_at=at)
+            for revision in sorted(revisions, key=lambda revision: (revision.fact_id, revision.op, revision.text))
+        ),
+        links=tuple(
+            replace(link, recorded_at=at)
+            for link in sorted(links, key=_get_link_key)
+            if _get_link_key(link) not in known_links
+        ),
         dependencies=tuple(sorted(_plan_dependencies(claims, ids))),
-        mentions=comparison.mentions,
-        remarks=comparison.remarks,
-        forget_turn_ids=comparison.forget_turn_ids,
+        mentions=dict.fromkeys(comparison.mentions),
         drop_counts=dict(claims.drop_counts),
         operation_counts=dict(_count_operations(comparison, claims, ids)),
     )
@@ -98,8 +113,7 @@ def _decide_standing(period: Period, known_fact: Fact | None) -> Standing:
     """Return the period's standing, or the known one if too little of the fact's history is known to replace it.
 
     A fact that plans had ended reopens if they were called off, or if the owner upholds it, and its whole history is
-    known. A fact said to hold
-    after its given end ends when it was last said.
+    known. A fact said to hold after its given end ends when it was last said.
     """
     if known_fact is None or period.standing == known_fact.standing or known_fact.standing == Standing():
         return period.standing
@@ -113,22 +127,30 @@ def _decide_standing(period: Period, known_fact: Fact | None) -> Standing:
     return period.standing if known_fact.is_history_complete or before.state == "current" else before
 
 
-def _plan_fact_change(
-    claims: ReconciledClaims, fact_id: str, period: Period, proposition: Proposition, known_fact: Fact | None
-) -> Iterator[PlannedFact]:
+def _plan_fact_write(
+    claims: ReconciledClaims,
+    fact_id: str,
+    period: Period,
+    proposition: Proposition,
+    known_fact: Fact | None,
+    reading: Reading,
+) -> Iterator[FactWrite]:
+    ruling = _find_ruling(claims.claim_groups[period.claim_id].facts, period)
+    fact = known_fact or Fact(fact_id, proposition, ruling=ruling, recorded_at=reading.at)
     standing = _decide_standing(period, known_fact)
-    if known_fact is None:
-        ruling = _find_ruling(claims.claim_groups[period.claim_id].facts, period)
-        yield PlannedFact(fact_id, proposition, sources=period.sources, standing=standing, ruling=ruling)
-        return
-    is_reworded = proposition.text != known_fact.proposition.text
-    new, moved = (
-        _subtract_sources(period.sources, known_fact.sources),
-        _subtract_sources(known_fact.sources, period.sources),
-    )
-    if new or moved or is_reworded or standing != known_fact.standing:
-        proposition = proposition if is_reworded else replace(known_fact.proposition, at=proposition.at)
-        yield PlannedFact(fact_id, proposition, False, is_reworded, new, moved, standing)
+    is_reworded = proposition.text != fact.proposition.text
+    new, moved = _subtract_sources(period.sources, fact.sources), _subtract_sources(fact.sources, period.sources)
+    if new or moved or is_reworded or standing != fact.standing:
+        retired_at = reading.at if standing.state == "retracted" else None
+        written = replace(
+            fact,
+            proposition=proposition if is_reworded else replace(fact.proposition, at=proposition.at),
+            sources=(*(_subtract_sources(fact.sources, moved) if moved else fact.sources), *new),
+            standing=standing,
+            extractor=reading.extractor,
+            retired_at=retired_at and (fact.retired_at or retired_at),
+        )
+        yield FactWrite(written, known_fact is None, is_reworded, new, moved)
 
 
 def _find_ruling(facts: Iterable[Fact], period: Period) -> Ruling:
@@ -140,7 +162,7 @@ def _find_ruling(facts: Iterable[Fact], period: Period) -> Ruling:
 
 def _plan_revisions(
     claims: ReconciledClaims, fact_id: str, period: Period, proposition: Proposition, known_fact: Fact | None
-) -> Iterator[PlannedRevision]:
+) -> Iterator[Revision]:
     claim_id, group = period.claim_id, claims.claim_groups[period.claim_id]
     reason = claims.merge_reasons.get(claim_id, "")
     new_keys = _collect_source_keys(group.new_sources)
@@ -177,8 +199,8 @@ def _plan_revisions(
 
 def _plan_revision(
     fact_id: str, old: Proposition, op: RevisionOperation, standing: Standing, reason: str, evidence: tuple[Source, ...]
-) -> PlannedRevision:
-    return PlannedRevision(fact_id, op, old.text, old.signature, standing, reason, evidence, is_by_model=bool(reason))
+) -> Revision:
+    return Revision(fact_id, op, old.text, old.signature, standing, reason, evidence, is_by_model=bool(reason))
 
 
 def _plan_links(

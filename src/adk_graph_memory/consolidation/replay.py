@@ -24,23 +24,18 @@ from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
 from adk_graph_memory.records.facts import (
     STATES_PREDICATE,
     Candidates,
+    Delta,
     EntityResolution,
+    EntityWrite,
     Fact,
     FactLink,
+    FactPair,
+    FactWrite,
     KnownEntity,
-    PlannedEntity,
-    PlannedFact,
-    PlannedRevision,
     Proposition,
     Revision,
-    WritePlan,
 )
-from adk_graph_memory.records.memory import (
-    DerivedEntity,
-    DerivedLink,
-    DerivedMemory,
-    FactPair,
-)
+from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, Reading
 
 
@@ -108,8 +103,8 @@ class EntityLedger:
         """Describe the entities of these keys to whoever compares with them."""
         return tuple(_convert_to_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
 
-    def write_entity(self, planned: PlannedEntity, merged_by: str) -> None:
-        """Write a planned entity as the graph does: new names become aliases, a context is kept."""
+    def write_entity(self, planned: EntityWrite) -> None:
+        """Write an entity that a reading names as the graph does: new names become aliases, a context is kept."""
         known = self.entities.get(planned.key)
         if known is None:
             entity = DerivedEntity(
@@ -128,7 +123,7 @@ class EntityLedger:
             self._store_entity(entity)
         for key in planned.merged_keys:
             if key in self.entities:
-                gone = replace(self.entities[key], merged_into=planned.key, merged_by=merged_by)
+                gone = replace(self.entities[key], merged_into=planned.key, merged_by=planned.merged_by)
                 self._store_entity(replace(gone, merge_reason=planned.merge_reason))
                 self._merged_keys[planned.key].append(key)
 
@@ -150,10 +145,8 @@ class EntityLedger:
         if entity is None or gone is None or entity is gone:
             return None
         aliases = tuple(name for name in (gone.name, *gone.aliases) if name != entity.name)
-        plan = PlannedEntity(
-            key, entity.name, entity.type, aliases, False, gone.about, (gone_key,), merge_reason=ruling.reason
-        )
-        self.write_entity(plan, OWNER)
+        write = EntityWrite(key, entity.name, entity.type, aliases, False, gone.about, (gone_key,))
+        self.write_entity(replace(write, merge_reason=ruling.reason, merged_by=OWNER))
         own_names = dict.fromkeys((*entity.own_names, *gone.own_names, *map(fold_text, (gone.name, *gone.aliases))))
         self._store_entity(replace(self.entities[key], own_names=tuple(own_names)))
         return key, gone_key
@@ -257,7 +250,7 @@ class _Replay:
     def __init__(self, foreign_names: Mapping[str, tuple[str, ...]]) -> None:
         self._ledger = EntityLedger(foreign_names)
         self._facts: dict[str, Fact] = {}
-        self._links: dict[FactPair, DerivedLink] = {}
+        self._links: dict[FactPair, FactLink] = {}
         self._dependencies: set[FactPair] = set()
         self._mentions: dict[tuple[str, str], str | None] = {}
         self._entity_keys: dict[tuple[str, int], str] = {}
@@ -296,8 +289,7 @@ class _Replay:
             doubt_answers=answers,
             resolution=resolution,
         )
-        plan = reconcile_claims(comparison, recall_decisions(reading, comparison))
-        self._apply_plan(plan, reading)
+        self._apply_delta(reconcile_claims(comparison, recall_decisions(reading, comparison), reading))
         keys_by_ref = comparison.resolution.keys_by_ref
         self._entity_keys |= {(reading.id, ref): key for ref, key in keys_by_ref.items()}
         self._ledger.note_keys(reading, keys_by_ref)
@@ -360,7 +352,7 @@ class _Replay:
         if further_keys:
             entities = self._ledger.describe_entities(known_keys | further_keys)
         pairs = sorted((id, other) for id in ids for other in self._neighbours.get(id, ()))  # all of them lie in ids
-        links = tuple(self._links[pair].link for pair in pairs if pair in self._links)
+        links = tuple(self._links[pair] for pair in pairs if pair in self._links)
         dependencies = tuple(pair for pair in pairs if pair in self._dependencies)
         candidates = Candidates(entities, tuple(facts), links, dependencies=dependencies)
         return candidates, None if further_keys else resolution
@@ -384,49 +376,36 @@ class _Replay:
                     pending += [other for other in others if _get_slot(self._facts[other].proposition) in slots]
         return component
 
-    def _apply_plan(self, plan: WritePlan, reading: Reading) -> None:
-        for entity in plan.entities:
-            self._ledger.write_entity(entity, reading.judge)
+    def _apply_delta(self, delta: Delta) -> None:
+        """Do what :func:`.writing.write_delta` does to the graph."""
+        for entity in delta.entities:
+            self._ledger.write_entity(entity)
             for key in entity.merged_keys:
                 self._move_words(key, entity.key)
             if entity.split_from and (parting := self._ledger.split_entity(entity.key)):
                 root_key, keys = parting
                 self._return_words(root_key, entity.key, keys)
-        for turn_id, key in plan.mentions:
-            self._mentions.setdefault((turn_id, key), None)
-        for fact in plan.facts:
-            self._write_fact(fact, reading)
-        for link in plan.links:
-            self._write_link(link, reading)
-        for pair in plan.dependencies:
+        for mention, was in delta.mentions.items():
+            self._mentions.setdefault(mention, was)
+        for write in delta.facts:
+            self._write_fact(write)
+        for link in delta.links:
+            self._write_link(link)
+        for pair in delta.dependencies:
             if self._facts.keys() >= set(pair):
                 self._dependencies.add(pair)
                 self._connect(*pair)
-        for revision in plan.revisions:
-            self._write_revision(revision, reading)
+        for revision in delta.revisions:
+            self._write_revision(revision)
 
-    def _write_fact(self, planned: PlannedFact, reading: Reading) -> None:
-        before = self._facts.get(planned.id)
-        fact = before or Fact(planned.id, planned.proposition, ruling=planned.ruling, recorded_at=reading.at)
-        moved_keys = {source.key for source in planned.moved_sources}
-        sources = {source.key: source for source in fact.sources}
-        for source in planned.sources:
-            sources.setdefault(source.key, source)
-        kept_sources = tuple(source for key, source in sources.items() if key not in moved_keys)
-        if not kept_sources:
-            self._delete_fact(planned.id)
-            return
-        is_retracted = planned.standing.state == "retracted"
-        self._store_fact(
-            replace(
-                fact,
-                proposition=planned.proposition,
-                sources=kept_sources,
-                standing=planned.standing,
-                extractor=reading.extractor,
-                retired_at=(fact.retired_at or reading.at) if is_retracted else None,
-            )
-        )
+    def _write_fact(self, write: FactWrite) -> None:
+        fact = write.fact
+        if not fact.sources:
+            self._delete_fact(fact.id)
+        elif (before := self._facts.get(fact.id)) is None:
+            self._store_fact(fact)
+        else:  # its entities may have been renamed just now
+            self._store_fact(replace(fact, former_entity_keys=before.former_entity_keys))
 
     def _store_fact(self, fact: Fact) -> None:
         id, before = fact.id, self._facts.get(fact.id)
@@ -453,13 +432,14 @@ class _Replay:
         for other in self._neighbours.pop(id, ()):
             self._neighbours[other].discard(id)
 
-    def _write_link(self, link: FactLink, reading: Reading) -> None:
+    def _write_link(self, link: FactLink) -> None:
         pair = link.later, link.earlier
         if not self._facts.keys() >= set(pair):
             return
         before = self._links.get(pair)
-        reason = link.reason or (before.link.reason if before else "")
-        self._links[pair] = DerivedLink(replace(link, reason=reason), before.recorded_at if before else reading.at)
+        if before:
+            link = replace(link, reason=link.reason or before.reason, recorded_at=before.recorded_at)
+        self._links[pair] = link
         self._connect(*pair)
 
     def _connect(self, id: str, other: str) -> None:
@@ -468,15 +448,14 @@ class _Replay:
         self._neighbours[id].add(other)
         self._neighbours[other].add(id)
 
-    def _write_revision(self, revision: PlannedRevision, reading: Reading) -> None:
+    def _write_revision(self, revision: Revision) -> None:
         fact = self._facts.get(revision.fact_id)
-        if fact is None or revision.key in {other.revision.key for other in fact.revisions}:
+        if fact is None or revision.key in {other.key for other in fact.revisions}:
             return
         signatures = fact.equivalent_signatures
         if revision.op in ("REFINE", "REINFORCE"):
             signatures = (*signatures, revision.signature)
-        revisions = (*fact.revisions, Revision(revision, reading.at, reading.judge))
-        self._store_fact(replace(fact, equivalent_signatures=signatures, revisions=revisions))
+        self._store_fact(replace(fact, equivalent_signatures=signatures, revisions=(*fact.revisions, revision)))
 
     def _move_words(self, key: str, target: str) -> None:
         """Let what was said of an entity be said of the target; whose words they were is kept."""

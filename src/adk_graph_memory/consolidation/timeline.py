@@ -291,7 +291,9 @@ def _apply_dependencies(
     """Let periods that have ended end no later than what they rested on."""
     bases: dict[str, list[str]] = {}
     for id, base in sorted(set(dependencies)):
-        if id in periods_by_id and id != base and not claims[id].is_intent and _is_assertion(claims.get(base)):
+        claim = claims.get(base)
+        is_assertion = claim is not None and claim.proposition.modality == "asserted" and claim.sources
+        if id in periods_by_id and id != base and not claims[id].is_intent and is_assertion:
             bases.setdefault(id, []).append(base)
     new_periods = dict(periods_by_id)
     for _ in range(MAX_DEPENDENCY_DEPTH if bases else 0):
@@ -306,10 +308,6 @@ def _apply_dependencies(
                 for period in periods_by_id[id]
             ]
     return new_periods
-
-
-def _is_assertion(claim: Claim | None) -> bool:
-    return claim is not None and claim.proposition.modality == "asserted" and bool(claim.sources)
 
 
 def _shorten_period(period: Period, claim: Claim, bases: Sequence[Standing]) -> Period:

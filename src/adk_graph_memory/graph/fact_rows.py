@@ -1,4 +1,4 @@
-"""Convert planned facts and revisions into rows for statements, and rows of the graph into known facts."""
+"""Convert facts and revisions into rows for statements, and rows of the graph into facts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.dates import apply_fixed_offset, get_utc_offset, infer_precision, restore_datetime
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import (
+    DirectFact,
     Fact,
     FactValidity,
-    PlannedFact,
-    PlannedRevision,
+    FactWrite,
     Proposition,
+    Revision,
     Ruling,
     Standing,
 )
@@ -25,15 +26,37 @@ from adk_graph_memory.records.results import StoredEntity, StoredFact
 from adk_graph_memory.records.turns import Passage, Statement
 
 
-def encode_fact_row(
-    fact: PlannedFact, batch: EmbeddingBatch, memory_ids: Mapping[str, str], extractor: str
-) -> dict[str, Any]:
-    """Encode a planned fact as a row of ``write_facts``; ``memory_ids`` are those of this ingest, by turn id."""
+def encode_fact_row(write: FactWrite, batch: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    """Encode a fact as a row of ``write_facts``; ``memory_ids`` are those of this ingest, by turn id."""
+    fact, direct = write.fact, write.direct or DirectFact()
     proposition = fact.proposition
     return {
         "id": fact.id,
+        "is_new": write.is_new,
+        "is_reworded": write.is_reworded,
+        "columns": _encode_columns(fact),
+        "recorded_at": fact.recorded_at,
+        "retired_at": fact.retired_at,
+        "subject": proposition.subject,
+        "object": proposition.object,
+        "subject_was": fact.former_entity_keys[0],
+        "object_was": fact.former_entity_keys[1],
+        "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
+        "sources": [_encode_source_row(source, memory_ids) for source in write.added_sources],
+        "moved": [_encode_source_row(source, memory_ids) for source in write.removed_sources],
+        "direct": write.direct is not None,
+        "metadata": JsonMapDelta.from_values(direct.metadata, replaces=direct.replaces_metadata).to_parameter(),
+        "expires_at": direct.expires_at and direct.expires_at.timestamp(),
+        "origin": direct.origin,
+        **batch.make_vector_columns(Passage(proposition.text) if write.is_new or write.is_reworded else None),
+    }
+
+
+def _encode_columns(fact: Fact) -> dict[str, Any]:
+    """Encode what a fact's node says of it; :func:`read_fact` reads it again. None removes a property."""
+    proposition, standing, ruling = fact.proposition, fact.standing, fact.ruling
+    columns = {
         "signature": proposition.signature,
-        "is_new": fact.is_new,
         "text": proposition.text,
         "words": lucene.extract_word_parts(proposition.text),
         "predicate": proposition.predicate,
@@ -46,34 +69,18 @@ def encode_fact_row(
         "valid_from_precision": proposition.valid_from_precision,
         "said_to": proposition.valid_to,
         "said_to_precision": proposition.valid_to_precision,
-        "valid_to": fact.standing.valid_to,
-        "valid_to_precision": fact.standing.valid_to_precision,
-        "state": fact.standing.state,
+        "valid_to": standing.valid_to,
+        "valid_to_precision": standing.valid_to_precision,
+        "state": standing.state,
+        "open": standing.state == "current",
         "correction": proposition.is_correction or None,
         "single": proposition.is_functional or None,
-        "subject": proposition.subject,
-        "object": proposition.object,
-        "direct": fact.is_direct,
-        "extractor": extractor,
-        "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
-        "sources": [_encode_source_row(source, memory_ids) for source in fact.sources],
-        "moved": [_encode_source_row(source, memory_ids) for source in fact.moved_sources],
-        "metadata": JsonMapDelta.from_values(fact.metadata, replaces=fact.replaces_metadata).to_parameter(),
-        "expires_at": fact.expires_at and fact.expires_at.timestamp(),
-        **encode_ruling_columns(fact.ruling),
-        "origin": fact.origin,
-        **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
-    }
-
-
-def encode_ruling_columns(ruling: Ruling) -> dict[str, Any]:
-    """Encode as columns what the owner decided about a fact."""
-    return {
         "pinned": ruling.is_pinned or None,
         "upheld_until": ruling.upheld_until,
         "owner_retracted_at": ruling.retracted_at,
         "ruling_reason": ruling.reason or None,
     }
+    return columns | {"extractor": fact.extractor} if fact.extractor else columns
 
 
 def _encode_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[str, Any]:
@@ -87,11 +94,12 @@ def _encode_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[st
     }
 
 
-def encode_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], judge: str) -> dict[str, Any]:
+def encode_revision_row(revision: Revision, memory_ids: Mapping[str, str]) -> dict[str, Any]:
     """Encode a revision as a row of ``write_changes``."""
     return {
         "fact_id": revision.fact_id,
         "n": revision.key,
+        "recorded_at": revision.recorded_at,
         "evidence": [_encode_source_row(source, memory_ids) for source in revision.evidence],
         "properties": {
             "op": revision.op,
@@ -100,7 +108,7 @@ def encode_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str]
             "signature": revision.signature,
             "state": revision.standing.state,
             "valid_to": revision.standing.valid_to,
-            "by": judge if revision.is_by_model else "rules",
+            "by": revision.judge if revision.is_by_model else "rules",
         },
     }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from adk_graph_memory.graph import fact_rows, ingest_queue, lucene
@@ -14,25 +15,30 @@ from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.records.facts import Fact, PlannedFact, WritePlan
-from adk_graph_memory.records.memory import MemoryDifference, MemorySnapshot
+from adk_graph_memory.records.extractions import Remark
+from adk_graph_memory.records.facts import Delta, FactWrite
+from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.readings import OwnerWord, Reading, encode_reading
 from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.turns import OWNER_SESSION
 from adk_graph_memory.runtime import telemetry
 
 WriteOutcome = Literal["written", "taken", "outdated"]
-_ChangeRows = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """What is to be written of a window, and the user's count of writes when its candidates were fetched."""
+    """What is to be written of a window, and the user's count of writes when its candidates were fetched.
 
-    plan: WritePlan
+    ``remarks`` are what was noticed of its turns, ``forget_turn_ids`` those that their author asked to forget.
+    """
+
+    delta: Delta
     reading: Reading
     report: IngestReport
     writes: int
+    remarks: tuple[Remark, ...] = ()
+    forget_turn_ids: tuple[str, ...] = ()
 
 
 async def apply_plan(
@@ -40,7 +46,7 @@ async def apply_plan(
     window: Lease,
     planned: WindowPlan,
     batch: EmbeddingBatch,
-    rewrite: Callable[[Transaction], Awaitable[None]] | None = None,
+    kept_readings: Mapping[str, Reading | None] = MappingProxyType({}),
 ) -> WriteOutcome:
     """Write the plan of a window and finish its ingest, with the report and what was read, in one transaction.
 
@@ -49,16 +55,19 @@ async def apply_plan(
         window: the window.
         planned: what is written of it.
         batch: the vectors of new texts.
-        rewrite: writes entities and facts instead of the plan.
+        kept_readings: what is left of former readings of the window's turns, by the ids of their requests.
 
     Returns:
         ``written``; ``taken`` if another worker has taken over the lease; ``outdated`` if the user's memory was
         written to since the candidates were fetched: fetch them again.
     """
-    plan, reading, report, slot = planned.plan, planned.reading, planned.report, batch.to_parameters()
-    if rewrite is not None:
-        plan = WritePlan(remarks=plan.remarks, forget_turn_ids=plan.forget_turn_ids)
-    changes = await asyncio.to_thread(_encode_change_rows, window, plan, batch, report)
+    reading, report = planned.reading, planned.report
+    turn_rows = await asyncio.to_thread(_encode_turn_rows, window, planned, batch)
+    late_rows = [
+        {"memory_id": id, **batch.make_vector_columns(passage)}
+        for id, passage in window.unembedded_passages.items()
+        if passage in batch.embeddings
+    ]
     encoded_reading = await asyncio.to_thread(encode_reading, reading)
 
     async def work(transaction: Transaction) -> WriteOutcome:
@@ -75,15 +84,12 @@ async def apply_plan(
         )
         if not (rows and rows[0]["is_current"]):
             return "outdated" if rows else "taken"
-        await transaction.run_rows("write_entities", changes["entities"], **slot)
-        await transaction.run_rows("write_events", changes["events"], **slot)
-        await transaction.run_rows("write_facts", changes["facts"], **slot)
-        await write_changes(transaction, changes)
+        await transaction.run_rows("write_events", turn_rows, **batch.to_parameters())
         await mark_unread_turns(transaction, reading)
-        if rewrite is not None:
-            await rewrite(transaction)
-        await transaction.run_rows("embed_memories", changes["late"], **slot)
-        if plan.forget_turn_ids:
+        await replace_readings(transaction, kept_readings)
+        await write_delta(transaction, planned.delta, batch, window.memory_ids)
+        await transaction.run_rows("embed_memories", late_rows, **batch.to_parameters())
+        if planned.forget_turn_ids:
             await transaction.run_statement("erase_idle_ingests")
         return "written"
 
@@ -96,24 +102,73 @@ async def mark_unread_turns(transaction: Transaction, reading: Reading) -> None:
     await transaction.run_rows("mark_unread", rows, ingest=reading.id)
 
 
-async def write_changes(transaction: Transaction, changes: Mapping[str, Sequence[Any]]) -> None:
-    """Write links, dependencies and revisions in chunks; the last one marks the stale facts among those touched."""
-    names = ("links", "dependencies", "revisions")
-    longest = max(len(changes[name]) for name in names)
-    for start in range(0, longest or len(changes["touched"][:1]), ROWS_PER_STATEMENT):
-        chunk = {name: changes[name][start : start + ROWS_PER_STATEMENT] for name in names}
-        touched = changes["touched"] if start + ROWS_PER_STATEMENT >= longest else []
-        await transaction.run_statement("write_changes", chunk, touched=touched)
+async def write_delta(
+    transaction: Transaction, delta: Delta, batch: EmbeddingBatch, memory_ids: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Erase and write what differs, within an open transaction; nothing is sent for what is empty.
+
+    Args:
+        transaction: of the user whom it is about.
+        delta: what differs.
+        batch: the vectors of new texts.
+        memory_ids: those of the turns of an ingest, by turn id.
+    """
+    rows = await asyncio.to_thread(_encode_delta, delta, batch, memory_ids)
+    slot = batch.to_parameters()
+    await transaction.run_rows("erase_facts", rows["erased_facts"])
+    if any(rows["erased_changes"].values()):
+        await transaction.run_statement("erase_changes", rows["erased_changes"])
+    await transaction.run_rows("erase_entities", rows["erased_entities"])
+    if rows["entities"] or rows["mentions"]:
+        for chunk in _chunk_rows(rows, ("entities", "mentions")):
+            await transaction.run_statement("write_entities", chunk, **slot)
+    await transaction.run_rows("write_facts", rows["facts"], **slot)
+    if rows["touched"]:
+        *chunks, last = _chunk_rows(rows, ("links", "dependencies", "revisions"))
+        for chunk in chunks:
+            await transaction.run_statement("write_changes", chunk, touched=[])
+        await transaction.run_statement("write_changes", last, touched=rows["touched"])
 
 
-async def add_facts(graph: UserGraph, facts: Sequence[PlannedFact], batch: EmbeddingBatch) -> None:
+def _chunk_rows(rows: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Part rows of several kinds into chunks, each of as many of a kind as one statement takes."""
+    count = max(len(rows[name]) for name in names)
+    starts = range(0, max(count, 1), ROWS_PER_STATEMENT)
+    return [{name: rows[name][start : start + ROWS_PER_STATEMENT] for name in names} for start in starts]
+
+
+def _encode_delta(delta: Delta, batch: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    erased = delta.erased
+    changed_ids = {write.fact.id for write in delta.facts if not write.is_new or write.fact.standing.state != "current"}
+    changed_ids |= {revision.fact_id for revision in delta.revisions}
+    pairs = (*delta.dependencies, *erased.dependencies, *((link.later, link.earlier) for link in delta.links))
+    return {
+        "erased_facts": erased.facts,
+        "erased_changes": erased.changes,
+        "erased_entities": erased.entities,
+        "entities": [
+            asdict(entity) | {"vector": batch.find_vector(entity.name) if entity.is_new else None}
+            for entity in delta.entities
+        ],
+        "facts": [fact_rows.encode_fact_row(write, batch, memory_ids) for write in delta.facts],
+        "mentions": [
+            {"event": memory_ids.get(turn_id, turn_id), "key": key, "was": was}
+            for (turn_id, key), was in delta.mentions.items()
+        ],
+        "links": [asdict(link) for link in delta.links],
+        "dependencies": [list(pair) for pair in delta.dependencies],
+        "revisions": [fact_rows.encode_revision_row(revision, memory_ids) for revision in delta.revisions],
+        "touched": sorted(changed_ids.union(*pairs)),
+    }
+
+
+async def add_facts(graph: UserGraph, facts: Sequence[FactWrite], batch: EmbeddingBatch) -> None:
     """Write facts that were added directly, not extracted from a session, in one transaction."""
-    rows = [fact_rows.encode_fact_row(fact, batch, {}, "direct") for fact in facts]
+    rows = [fact_rows.encode_fact_row(fact, batch, {}) for fact in facts]
 
     async def work(transaction: Transaction) -> None:
         await transaction.run_statement("know_user")
-        slot = batch.to_parameters()
-        await transaction.run_rows("write_facts", rows, **slot)
+        await transaction.run_rows("write_facts", rows, **batch.to_parameters())
 
     await graph.transact(work)
     telemetry.record_facts({"ADD": len(facts)})
@@ -131,63 +186,21 @@ async def count_memories(graph: UserGraph) -> dict[str, int]:
     return dict(row)
 
 
-def _encode_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, report: IngestReport) -> _ChangeRows:
-    memory_ids = window.memory_ids
-    touched_ids = {fact.id for fact in plan.facts if fact.standing.state != "current" or not fact.is_new}
-    touched_ids |= {id for pair in plan.dependencies for id in pair}
-    return {
-        "entities": _encode_entity_rows(plan, batch, report.judge),
-        "events": _encode_event_rows(window, plan, batch, report.extractor),
-        "facts": [fact_rows.encode_fact_row(fact, batch, memory_ids, report.extractor) for fact in plan.facts],
-        "links": [asdict(link) for link in plan.links],
-        "dependencies": [list(pair) for pair in plan.dependencies],
-        "revisions": [fact_rows.encode_revision_row(revision, memory_ids, report.judge) for revision in plan.revisions],
-        "touched": sorted(touched_ids),
-        "late": [
-            {"memory_id": id, **batch.make_vector_columns(passage)}
-            for id, passage in window.unembedded_passages.items()
-            if passage in batch.embeddings
-        ],
-    }
-
-
-def _encode_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extractor: str) -> list[dict[str, Any]]:
-    memory_ids, passages = window.memory_ids, window.list_passages(plan.forget_turn_ids)
-    remarks = {remark.turn_id: remark for remark in plan.remarks}
-    entity_keys: dict[str, list[str]] = {}
-    for turn_id, key in plan.mentions:
-        entity_keys.setdefault(turn_id, []).append(key)
+def _encode_turn_rows(window: Lease, planned: WindowPlan, batch: EmbeddingBatch) -> list[dict[str, Any]]:
+    memory_ids, passages = window.memory_ids, window.list_passages(planned.forget_turn_ids)
+    remarks = {remark.turn_id: remark for remark in planned.remarks}
     return [
         {
             "memory_id": memory_ids[turn.id],
             "is_evidence": window.is_evidence,
             "words": lucene.extract_word_parts(turn.text),
-            "extracted": f"{extractor}:{turn.text_key}",
-            "mentions": entity_keys.get(turn.id, []),
+            "extracted": f"{planned.report.extractor}:{turn.text_key}",
             **batch.make_vector_columns(passages.get(turn.id)),
             "manner": remarks[turn.id].manner if turn.id in remarks else None,
             "writer": remarks[turn.id].writer or None if turn.id in remarks else None,
         }
         for turn in window.turns
-        if turn.id not in plan.forget_turn_ids
-    ]
-
-
-def _encode_entity_rows(plan: WritePlan, batch: EmbeddingBatch, judge: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "key": entity.key,
-            "name": entity.name,
-            "type": entity.type,
-            "aliases": list(entity.aliases),
-            "about": entity.about,
-            "absorbs": list(entity.merged_keys),
-            "parts": bool(entity.split_from),
-            "by": judge,
-            "reason": entity.merge_reason,
-            "vector": batch.find_vector(entity.name) if entity.is_new else None,
-        }
-        for entity in plan.entities
+        if turn.id not in planned.forget_turn_ids
     ]
 
 
@@ -204,67 +217,6 @@ class Rereading:
     topics: tuple[str, ...]
     turns: Sequence[Mapping[str, Any]]
     """memory_id, ingest (that read it before), extracted, manner and writer of each"""
-
-
-async def write_difference(transaction: Transaction, difference: MemoryDifference, batch: EmbeddingBatch) -> None:
-    """Erase and write what differs, within an open transaction."""
-    slot = batch.to_parameters()
-    await transaction.run_rows("erase_facts", difference.erased_facts)
-    await transaction.run_rows("erase_vectors", difference.reworded_facts)
-    await transaction.run_statement("erase_changes", difference.erased_changes)
-    await transaction.run_rows("erase_entities", difference.erased_entities)
-    entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]
-    await transaction.run_rows("rewrite_entities", entity_rows, **slot)
-    rows = [encode_derived_row(fact, difference, batch) for fact in difference.facts]
-    await transaction.run_rows("write_facts", rows, **slot)
-    rulings = [{"id": f.id, **fact_rows.encode_ruling_columns(f.ruling)} for f in difference.facts]
-    await transaction.run_rows("write_rulings", rulings)
-    await transaction.run_rows("rewrite_fact_entities", rows)
-    mention_rows = [
-        {"event": turn_id, "key": entity_key, "was": difference.derived.mentions[turn_id, entity_key]}
-        for turn_id, entity_key in difference.mentions
-    ]
-    await transaction.run_rows("rewrite_mentions", mention_rows)
-    await write_changes(transaction, encode_difference_rows(difference))
-
-
-def encode_derived_row(fact: Fact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
-    """Encode a derived fact as a row of ``write_facts``."""
-    stored = difference.stored.facts.get(fact.id)
-    kept_keys = {source.key for source in fact.sources}
-    planned = PlannedFact(
-        fact.id,
-        fact.proposition,
-        is_new=stored is None,
-        is_reworded=stored is not None and stored.proposition.text != fact.proposition.text,
-        sources=fact.sources,
-        moved_sources=tuple(source for source in stored.sources if source.key not in kept_keys) if stored else (),
-        standing=fact.standing,
-    )
-    return fact_rows.encode_fact_row(planned, batch, {}, fact.extractor) | {
-        "recorded_at": fact.recorded_at,
-        "retired_at": fact.retired_at,
-        "subject_was": fact.former_entity_keys[0],
-        "object_was": fact.former_entity_keys[1],
-    }
-
-
-def encode_difference_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
-    """Encode what changed as rows of ``write_changes``."""
-    derived = difference.derived
-    revision_rows = []
-    for id, key in difference.revisions:
-        [revision] = [item for item in derived.facts[id].revisions if item.revision.key == key]
-        row = fact_rows.encode_revision_row(revision.revision, {}, revision.judge)
-        revision_rows.append(row | {"recorded_at": revision.recorded_at})
-    links = [derived.links[pair] for pair in difference.links]
-    touched = {fact.id for fact in difference.facts}.union(*derived.dependencies, *difference.links)
-    return {
-        "links": [asdict(link.link) | {"recorded_at": link.recorded_at} for link in links],
-        "dependencies": [list(pair) for pair in difference.dependencies],
-        "revisions": revision_rows,
-        "touched": sorted(touched),
-    }
 
 
 async def write_owner_word(transaction: Transaction, snapshot: MemorySnapshot, word: OwnerWord) -> None:
@@ -296,19 +248,18 @@ async def begin_rewrite(
     if not rows or not rows[0]["is_current"]:
         return False
     await transaction.run_rows("restore_former_readings", undone_ids)
-    await store_kept_readings(transaction, snapshot, readings)
+    await replace_readings(transaction, list_changed_readings(snapshot, readings))
     return True
 
 
-async def store_kept_readings(transaction: Transaction, snapshot: MemorySnapshot, readings: Sequence[Reading]) -> None:
-    """Store what is left of the snapshot's readings, within an open transaction."""
+def list_changed_readings(snapshot: MemorySnapshot, readings: Sequence[Reading]) -> dict[str, Reading | None]:
+    """List what is left of those of the snapshot's readings that are no longer as they were, None of what is gone."""
     kept = {reading.id: replace(reading, reread_at={}) for reading in readings}
-    changed = {
+    return {
         reading.id: kept.get(reading.id)
         for reading in snapshot.readings
         if kept.get(reading.id) != replace(reading, reread_at={})
     }
-    await replace_readings(transaction, changed)
 
 
 async def replace_readings(transaction: Transaction, readings: Mapping[str, Reading | None]) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from adk_graph_memory.memory.rewriting import Rewrite
 from adk_graph_memory.records.facts import Fact
 from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
-from adk_graph_memory.records.memory import DerivedEntity, MemoryDifference
+from adk_graph_memory.records.memory import DerivedEntity
 
 
-def describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChange:
-    """Describe a difference between the graph and what is derived as a change, which this ingest makes."""
-    stored, derived = difference.stored, difference.derived
-    ids = sorted({fact.id for fact in difference.facts} | set(difference.erased_facts))
+def describe_change(ingest_id: str, rewrite: Rewrite) -> MemoryChange:
+    """Describe what a rewrite changes, as a change that this ingest makes."""
+    stored, derived, delta = rewrite.snapshot.stored, rewrite.derived, rewrite.delta
+    ids = sorted({write.fact.id for write in delta.facts} | set(delta.erased.facts))
     before, after = stored.facts.get, derived.facts.get
     facts = (FactChange(f"fact:{id}", _describe_fact(before(id)), _describe_fact(after(id))) for id in ids)
-    keys = sorted({entity.key for entity in difference.entities} | set(difference.erased_entities))
+    keys = sorted({entity.key for entity in delta.entities} | set(delta.erased.entities))
     entities = (
         EntityChange(key, _list_names(stored.entities.get(key)), _list_names(derived.entities.get(key))) for key in keys
     )

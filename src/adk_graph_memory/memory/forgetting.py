@@ -67,9 +67,9 @@ async def preview_forgetting(user: UserContext, ids: str | Sequence[str], *, wit
     rewrite = await user.rewriter.preview_erasure(
         lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
     )
-    erasure, gone = rewrite.erasure, rewrite.difference.erased_facts
+    erasure, gone = rewrite.erasure, rewrite.delta.erased.facts
     return replace(
-        describe_change("", rewrite.difference),
+        describe_change("", rewrite),
         turns=len(erasure.turn_ids),
         staying_turns=erasure.find_staying_turns(rewrite.snapshot),
         copies=await erasing.count_promoted_copies(graph.connection, graph.scope.app_name, gone),
@@ -151,4 +151,4 @@ async def preview_undoing(user: UserContext, ingest_id: str) -> MemoryChange:
     """Return which facts and names :func:`undo_ingest` would change; nothing is written."""
     check_text("the ingest", ingest_id)
     rewrite = await user.rewriter.preview_erasure(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
-    return replace(describe_change(ingest_id, rewrite.difference), turns=len(rewrite.erasure.turn_ids))
+    return replace(describe_change(ingest_id, rewrite), turns=len(rewrite.erasure.turn_ids))

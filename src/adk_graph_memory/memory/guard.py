@@ -19,7 +19,7 @@ from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.language.text import fold_text
 from adk_graph_memory.memory import redaction
 from adk_graph_memory.records.extractions import ExtractedFact, Extraction
-from adk_graph_memory.records.facts import Candidates, KnownEntity, WritePlan
+from adk_graph_memory.records.facts import Candidates, Delta, KnownEntity
 from adk_graph_memory.records.history import GuardCandidate, GuardVerdict
 from adk_graph_memory.records.readings import WithheldFact
 from adk_graph_memory.records.scopes import Scope
@@ -241,7 +241,7 @@ class Screening:
         """
         await self._ask({fact.ref: () for fact in self._extraction.facts})
 
-    async def check_changes(self, plan: WritePlan, candidates: Candidates) -> bool:
+    async def check_changes(self, delta: Delta, candidates: Candidates) -> bool:
         """Ask again about facts that would change a pinned one; return whether any of them is withheld now.
 
         Raises:
@@ -249,20 +249,20 @@ class Screening:
         """
         if self._guard is None:
             return False
-        return await self._ask(await asyncio.to_thread(self._find_pinned_texts, plan, candidates))
+        return await self._ask(await asyncio.to_thread(self._find_pinned_texts, delta, candidates))
 
-    def _find_pinned_texts(self, plan: WritePlan, candidates: Candidates) -> dict[int, tuple[str, ...]]:
-        """The pinned facts that the plan changes, by the facts that change them."""
+    def _find_pinned_texts(self, delta: Delta, candidates: Candidates) -> dict[int, tuple[str, ...]]:
+        """The pinned facts that the delta changes, by the facts that change them."""
         pinned = {fact.id: fact.proposition.text for fact in candidates.facts if fact.ruling.is_pinned}
         texts_by_id: dict[str, list[str]] = {}
-        for link in plan.links:
+        for link in delta.links:
             if link.earlier in pinned:
                 texts_by_id.setdefault(link.later, []).append(pinned[link.earlier])
         texts_by_source = {
-            (fact.proposition.predicate, source.key): tuple(texts_by_id[fact.id])
-            for fact in plan.facts
-            if fact.id in texts_by_id
-            for source in fact.sources
+            (write.fact.proposition.predicate, source.key): tuple(texts_by_id[write.fact.id])
+            for write in delta.facts
+            if write.fact.id in texts_by_id
+            for source in write.added_sources
         }
         if not texts_by_source:
             return {}

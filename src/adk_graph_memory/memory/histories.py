@@ -9,7 +9,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.graph import listings, snapshots
 from adk_graph_memory.graph.connection import UserGraph
-from adk_graph_memory.memory.rewriting import Erasure, derive_memory, select_current_readings
+from adk_graph_memory.memory.rewriting import derive_memory, select_current_readings
 from adk_graph_memory.records.history import EntityHistory, FactHistory
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
@@ -53,5 +53,5 @@ async def find_entity_history(graph: UserGraph, name: str) -> EntityHistory:
 
 async def _derive_memory(graph: UserGraph) -> tuple[list[Reading], DerivedMemory]:
     snapshot = await snapshots.fetch_snapshot(graph)
-    readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
-    return select_current_readings(snapshot, readings), difference.derived
+    rewrite = await asyncio.to_thread(derive_memory, snapshot)
+    return select_current_readings(snapshot, rewrite.readings), rewrite.derived

@@ -30,7 +30,7 @@ from adk_graph_memory.memory.engine import Engine, Readers, UserContext
 from adk_graph_memory.memory.guard import Guard, Screening
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.extractions import Extraction, Usage
-from adk_graph_memory.records.facts import Candidates, WritePlan
+from adk_graph_memory.records.facts import Candidates, Delta
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.scopes import Scope, SharedMemory, check_items
@@ -239,12 +239,13 @@ class Ingestion:
                 resolved_draft = await asyncio.to_thread(compare, candidates, doubt_answers=answers.doubt_answers)
                 decisions = await asyncio.to_thread(answers.remap_ids, draft, resolved_draft)
                 draft = resolved_draft
-            plan = await asyncio.to_thread(reconcile_claims, draft, decisions)
-            if await screening.check_changes(plan, candidates):
-                continue
-            total = _add_plan_counts(report, plan, judgement.usage, clock)
             reading = await asyncio.to_thread(self._record_reading, window, screening, draft, decisions, report)
-            outcome = await self._store_plan(window, WindowPlan(plan, reading, total, writes), batch)
+            delta = await asyncio.to_thread(reconcile_claims, draft, decisions, reading)
+            if await screening.check_changes(delta, candidates):
+                continue
+            total = _add_counts(report, draft, delta, judgement.usage, clock)
+            planned = WindowPlan(delta, reading, total, writes, draft.remarks, draft.forget_turn_ids)
+            outcome = await self._store_plan(window, planned, batch)
             clock.lap("write")
             if outcome == "written":
                 _log_unread_turns(window, result)
@@ -333,16 +334,16 @@ def iterate_extracted_passages(result: Extraction) -> Iterator[Passage]:
     yield from map(Passage, (*(entity.name for entity in result.entities), *(fact.text for fact in result.facts)))
 
 
-def _add_plan_counts(report: IngestReport, plan: WritePlan, usage: Usage, clock: Stopwatch) -> IngestReport:
+def _add_counts(report: IngestReport, draft: Comparison, delta: Delta, usage: Usage, clock: Stopwatch) -> IngestReport:
     return replace(
         report,
         usage=report.usage + usage,
         milliseconds=clock.laps,
-        entities_new=sum(entity.is_new for entity in plan.entities),
-        entities_known=sum(not entity.is_new for entity in plan.entities),
-        facts=plan.operation_counts,
-        forgotten=len(plan.forget_turn_ids),
-        dropped=plan.drop_counts,
+        entities_new=sum(entity.is_new for entity in delta.entities),
+        entities_known=sum(not entity.is_new for entity in delta.entities),
+        facts=delta.operation_counts,
+        forgotten=len(draft.forget_turn_ids),
+        dropped=delta.drop_counts,
     )
 
 

@@ -17,7 +17,7 @@ from adk_graph_memory.graph.erasing import PrunedBatch, PruneRequest
 from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
 from adk_graph_memory.language.dates import parse_duration
 from adk_graph_memory.memory.engine import Engine, UserContext
-from adk_graph_memory.records.memory import MemoryDifference
+from adk_graph_memory.memory.rewriting import Rewrite
 from adk_graph_memory.records.reports import Finding, Invariant
 from adk_graph_memory.records.results import Checkup, PruneKind, PruneReport
 from adk_graph_memory.records.scopes import SharedMemory
@@ -69,10 +69,10 @@ async def check_store(connection: Connection, *, mend: bool = False, owners: boo
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found of one user; without a difference, memory cannot be derived."""
+    """What was found of one user; without a derivation, memory cannot be derived."""
 
     counts: InvariantCounts
-    difference: MemoryDifference | None
+    derivation: Rewrite | None
     unreadable_ids: tuple[str, ...] = ()
 
     @property
@@ -81,14 +81,14 @@ class Examination:
         broken = dict(self.counts.broken)
         if self.unreadable_ids:
             broken["unreadable_readings"] = len(self.unreadable_ids)
-        elif self.difference is None:
+        elif self.derivation is None:
             broken["underivable"] = 1
         return broken
 
     @property
     def is_clean(self) -> bool:
         """Whether there is nothing to mend."""
-        is_derived = self.difference is not None and self.difference.is_empty
+        is_derived = self.derivation is not None and not self.derivation.delta.count
         return is_derived and not self.broken and not self.counts.unembedded
 
 
@@ -101,13 +101,13 @@ class UserChecker:
     async def check(self) -> Checkup:
         """Check without writing anything."""
         examination = await self._examine()
-        return await self._make_checkup(examination, examination, examination.difference)
+        return await self._make_checkup(examination, examination, examination.derivation)
 
     async def mend(self) -> Checkup:
         """Check, mend what can be mended, and check again."""
         before = await self._examine()
         if before.is_clean:
-            return await self._make_checkup(before, before, before.difference)
+            return await self._make_checkup(before, before, before.derivation)
         kinds = [kind for kind in MENDED_FIRST if kind in before.broken]
         if kinds:
             await invariants.mend_user(self._graph, kinds)
@@ -119,13 +119,13 @@ class UserChecker:
             await invariants.mend_user(self._graph, kinds)
         if after.unembedded:
             await embed_missing_nodes(self._user)
-        return await self._make_checkup(before, await self._examine(), before.difference or restored)
+        return await self._make_checkup(before, await self._examine(), before.derivation or restored)
 
     async def _examine(self) -> Examination:
-        difference = await self._derive(self._rewriter.compare_derivation)
-        unreadable = await invariants.find_unreadable_readings(self._graph) if difference is None else ()
+        derivation = await self._derive(self._rewriter.compare_derivation)
+        unreadable = await invariants.find_unreadable_readings(self._graph) if derivation is None else ()
         counts = await invariants.count_broken_invariants(self._graph)
-        return Examination(counts, difference, tuple(unreadable))
+        return Examination(counts, derivation, tuple(unreadable))
 
     async def _derive(self, derive: Callable[[], Awaitable[T]]) -> T | None:
         """Derive the memory; None, and a line in the log, if that is impossible."""
@@ -137,17 +137,15 @@ class UserChecker:
             logger.warning("The memory of user %r cannot be derived", self._graph.scope.user_id, exc_info=True)
             return None
 
-    async def _make_checkup(
-        self, before: Examination, after: Examination, difference: MemoryDifference | None
-    ) -> Checkup:
+    async def _make_checkup(self, before: Examination, after: Examination, derivation: Rewrite | None) -> Checkup:
         waiting, _, unread = await listings.count_unfinished(self._graph)
-        has_difference = difference is not None and not difference.is_empty
-        is_mended = has_difference and after.difference is not None and after.difference.is_empty
+        differences = derivation.delta.count if derivation else 0
+        is_mended = bool(differences and after.derivation and not after.derivation.delta.count)
         return Checkup(
             self._graph.scope.app_name,
             self._graph.scope.user_id,
-            facts=len(difference.derived.facts) if difference else before.counts.facts,
-            differences=difference.count if difference else 0,
+            facts=len(derivation.derived.facts) if derivation else before.counts.facts,
+            differences=differences,
             is_mended=is_mended and before is not after,
             waiting=waiting,
             unembedded=after.counts.unembedded,

@@ -172,7 +172,7 @@ async def _redact_reason(user: UserContext, reason: str) -> str:
 
 async def _add_word(user: UserContext, make_word: _MakeWord, *, preview: bool) -> MemoryChange:
     rewrite = await user.rewriter.add_owner_word(make_word, is_preview=preview)
-    return describe_change(rewrite.readings[-1].id, rewrite.difference)
+    return describe_change(rewrite.readings[-1].id, rewrite)
 
 
 def _make_word(ruling: OwnerRuling) -> OwnerWord:
@@ -230,7 +230,7 @@ def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> Fact
 
 def _find_wording(snapshot: MemorySnapshot, fact: Fact, revision: str) -> Proposition:
     """Find the wording before a change, with the dates that it was read with."""
-    texts = [item.revision.text for item in fact.revisions if item.revision.key == revision]
+    texts = [item.text for item in fact.revisions if item.key == revision]
     if not texts:
         raise errors.NotFound(what=f"revision {revision!r} of this fact", where="`adk-graph-memory history`")
     return find_read_wording(snapshot.readings, fact, texts[0])

@@ -81,7 +81,7 @@ def _is_unmade(memory: DerivedMemory, id: str, said_at: datetime) -> bool:
     if fact.standing.state != "superseded" or until is None or until <= said_at:
         return False
     return fact.proposition.modality != "planned" or any(
-        earlier == id and not link.link.is_void and memory.facts[later].proposition.modality != "asserted"
+        earlier == id and not link.is_void and memory.facts[later].proposition.modality != "asserted"
         for (later, earlier), link in memory.links.items()
     )
 
@@ -179,16 +179,16 @@ async def derive_past_memory(graph: UserGraph, as_of: AsOf) -> PastMemory:
 def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
     now = datetime.now(UTC)
     valid, recorded = as_of.valid or as_of.recorded or now, as_of.recorded or now
-    readings, difference = derive_memory(snapshot, _select_expired(snapshot))
-    memory = _select_recorded_memory(snapshot, readings, recorded)
+    rewrite = derive_memory(snapshot, _select_expired(snapshot))
+    memory = _select_recorded_memory(snapshot, rewrite.readings, recorded)
     derived = replay_readings(select_current_readings(snapshot, memory.readings))
     facts = [*list_past_facts(derived, valid)]
     facts += _list_statements(snapshot.statements, valid, memory.statement_ids)
     facts.sort(key=lambda fact: fact.id)
     facts.sort(key=lambda fact: fact.at, reverse=True)
     replaced_ids: dict[str, list[str]] = {}
-    for (later, earlier), link in sorted(difference.derived.links.items()):
-        if not link.link.is_void:
+    for (later, earlier), link in sorted(rewrite.derived.links.items()):
+        if not link.is_void:
             replaced_ids.setdefault(f"fact:{later}", []).append(f"fact:{earlier}")
     event_ids = {id: turn["id"] for id, turn in snapshot.turns.items()}
     return PastMemory(

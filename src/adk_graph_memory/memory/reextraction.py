@@ -143,10 +143,10 @@ class Rereader(Ingestion):
         ), snapshot.writes
 
     async def _store_plan(self, window: Lease, planned: WindowPlan, batch: EmbeddingBatch) -> writing.WriteOutcome:
-        turns = [turn for turn in window.turns if turn.id not in planned.plan.forget_turn_ids]
+        turns = [turn for turn in window.turns if turn.id not in planned.forget_turn_ids]
         if not turns:
             return "written"  # their author asked to forget them all, and they are forgotten
-        heard_ids, remarks = [window.memory_ids[turn.id] for turn in turns], planned.plan.remarks
+        heard_ids, remarks = [window.memory_ids[turn.id] for turn in turns], planned.remarks
         reading = replace(planned.reading, is_rereading=True, at=datetime.now(UTC), heard_turn_ids=tuple(heard_ids))
         rereading = Rereading(
             reading,
@@ -159,7 +159,7 @@ class Rereader(Ingestion):
             rereading, self._snapshot, is_preview=self._is_preview
         )
         if outcome == "written":
-            self._changes.append(describe_change(reading.id, rewrite.difference))
+            self._changes.append(describe_change(reading.id, rewrite))
         return outcome
 
     def _encode_reread_turn(

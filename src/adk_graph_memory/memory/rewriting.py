@@ -28,7 +28,8 @@ from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph.writing import Rereading, WindowPlan
-from adk_graph_memory.records.memory import DerivedMemory, MemoryDifference, MemorySnapshot, compare_memory
+from adk_graph_memory.records.facts import Delta
+from adk_graph_memory.records.memory import DerivedMemory, MemorySnapshot, compare_memory
 from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading
 from adk_graph_memory.records.results import Receipt
 from adk_graph_memory.records.turns import Passage, Role, is_evidence
@@ -143,11 +144,12 @@ MAX_COMPARISONS = 10
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What becomes of a user's memory: the readings that it then rests on, and what differs from the graph."""
+    """What becomes of a user's memory: the readings it then rests on, what follows from them, and what that changes."""
 
     snapshot: MemorySnapshot
     readings: list[Reading]
-    difference: MemoryDifference
+    derived: DerivedMemory
+    delta: Delta
     erasure: Erasure = NOTHING
     lost_words: frozenset[str] = frozenset()
     """those that only what is erased said"""
@@ -169,17 +171,17 @@ class Rewriter:
     async def erase_memories(self, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
         """Erase what ``select`` chooses of a user's memory, and what was derived from it alone."""
         rewrite = await self._rewrite_memory(
-            lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: bool(rewrite.erasure.ids)
+            lambda snapshot: derive_memory(snapshot, select(snapshot)), lambda rewrite: bool(rewrite.erasure.ids)
         )
-        snapshot, erasure, difference = rewrite.snapshot, rewrite.erasure, rewrite.difference
+        snapshot, erasure, derived = rewrite.snapshot, rewrite.erasure, rewrite.derived
         if not erasure.ids:
             return Receipt()
-        facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(difference.derived.facts)
-        entities = len(snapshot.stored.entities) - len(difference.derived.entities)
+        facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(derived.facts)
+        entities = len(snapshot.stored.entities) - len(derived.entities)
         stays = {"turns": len(erasure.find_staying_turns(snapshot))}
         if erasure.takes_words:  # somebody forgets; what only expires or is undone says nothing of copies
             stays["copies"] = await erasing.count_promoted_copies(
-                self._graph.connection, self._graph.scope.app_name, difference.erased_facts
+                self._graph.connection, self._graph.scope.app_name, rewrite.delta.erased.facts
             )
         counts = len(erasure.turn_ids), max(facts, 0), max(entities, 0)
         stays = {kind: count for kind, count in stays.items() if count}
@@ -188,7 +190,7 @@ class Rewriter:
     async def preview_erasure(self, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
         """Return what would change if what ``select`` chooses were erased; nothing is written."""
         return await self._rewrite_memory(
-            lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: False
+            lambda snapshot: derive_memory(snapshot, select(snapshot)), lambda rewrite: False
         )
 
     async def erase_expired(self, ids: Sequence[str]) -> Receipt:
@@ -238,7 +240,7 @@ class Rewriter:
         rewrite = await asyncio.to_thread(_plan_rereading, snapshot, rereading)
         if is_preview:
             return "written", rewrite
-        batch = await self._embed_passages(rewrite.difference)
+        batch = await self._embed_passages(rewrite.delta)
 
         async def work(transaction: Transaction) -> writing.WriteOutcome:
             if not await writing.are_turns_as_read(transaction, rereading):
@@ -256,37 +258,30 @@ class Rewriter:
         if snapshot.writes != planned.writes:
             return "outdated"
         snapshot = replace(snapshot, readings=(*snapshot.readings, planned.reading))
-        rewrite = await asyncio.to_thread(_plan_erasure, snapshot, NOTHING)
-        batch += await self._embed_passages(rewrite.difference, batch.embeddings)
+        rewrite = await asyncio.to_thread(derive_memory, snapshot)
+        batch += await self._embed_passages(rewrite.delta, batch.embeddings)
+        kept_readings = writing.list_changed_readings(snapshot, rewrite.readings)
+        planned = replace(planned, delta=rewrite.delta)
+        return await writing.apply_plan(self._graph, window, planned, batch, kept_readings)
 
-        async def write_rest(transaction: Transaction) -> None:
-            await writing.store_kept_readings(transaction, snapshot, rewrite.readings)
-            await writing.write_difference(transaction, rewrite.difference, batch)
-
-        return await writing.apply_plan(self._graph, window, planned, batch, write_rest)
-
-    async def restore_derivation(self) -> MemoryDifference:
+    async def restore_derivation(self) -> Rewrite:
         """Let the graph become what the user's readings make of it; return what was different."""
-        rewrite = await self._rewrite_memory(
-            lambda snapshot: _plan_erasure(snapshot, NOTHING),
-            lambda rewrite: not rewrite.difference.is_empty,
-        )
-        return rewrite.difference
+        return await self._rewrite_memory(derive_memory, lambda rewrite: bool(rewrite.delta.count))
 
-    async def compare_derivation(self) -> MemoryDifference:
+    async def compare_derivation(self) -> Rewrite:
         """Return what of the graph is not as the user's readings make it; nothing is written.
 
         If anything differs, a second look makes sure that nobody wrote to the user during the first.
         """
         snapshot = await snapshots.fetch_snapshot(self._graph)
         for _ in range(MAX_COMPARISONS):
-            difference = (await asyncio.to_thread(derive_memory, snapshot, NOTHING))[1]
-            if difference.is_empty:
+            rewrite = await asyncio.to_thread(derive_memory, snapshot)
+            if not rewrite.delta.count:
                 break
             earlier, snapshot = snapshot, await snapshots.fetch_snapshot(self._graph)
             if earlier.writes == snapshot.writes:
                 break
-        return difference
+        return rewrite
 
     async def salvage_readings(self) -> None:
         """Let the graph's facts stand for what was read in readings that cannot be decoded, and store it as read."""
@@ -299,14 +294,14 @@ class Rewriter:
 
         await self._graph.transact(work)
 
-    async def revise_readings(self, revise: Callable[[Reading], Reading]) -> MemoryDifference:
-        """Change readings, and let the graph become what they then make of it; return what that changes."""
+    async def revise_readings(self, revise: Callable[[Reading], Reading]) -> None:
+        """Change readings, and let the graph become what they then make of it."""
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
             revised = replace(snapshot, readings=tuple(map(revise, snapshot.readings)))
             return _plan_rewrite(snapshot, list_remaining_readings(revised, NOTHING))
 
-        return (await self._rewrite_memory(plan, lambda rewrite: True)).difference
+        await self._rewrite_memory(plan, lambda rewrite: True)
 
     async def _rewrite_memory(
         self, plan: Callable[[MemorySnapshot], Rewrite], is_due: Callable[[Rewrite], bool]
@@ -321,7 +316,7 @@ class Rewriter:
             rewrite = await asyncio.to_thread(plan, snapshot)
             if not is_due(rewrite):
                 return rewrite
-            batch = await self._embed_passages(rewrite.difference)
+            batch = await self._embed_passages(rewrite.delta)
             write = partial(self._write, rewrite=rewrite, batch=batch)
             if await self._graph.transact(write):
                 return rewrite
@@ -360,13 +355,13 @@ class Rewriter:
         await erasing.erase_events(self._graph, transaction, ids, is_final=is_final)
         await erasing.erase_statements(transaction, sorted(erasure.statement_ids))
         await _erase_lost_words(transaction, rewrite)
-        await writing.write_difference(transaction, rewrite.difference, batch)
+        await writing.write_delta(transaction, rewrite.delta, batch)
         return True
 
-    async def _embed_passages(self, difference: MemoryDifference, known: Container[Passage] = ()) -> EmbeddingBatch:
+    async def _embed_passages(self, delta: Delta, known: Container[Passage] = ()) -> EmbeddingBatch:
         """Embed new wordings and names; if that fails, the next ingest does. Forgetting does not fail for it."""
         if self._vectors is not None:
-            passages = [passage for passage in difference.passages if passage not in known]
+            passages = [passage for passage in delta.passages if passage not in known]
             with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
                 return await self._vectors.embed_passages(passages)
         return EmbeddingBatch(has_embedder=True)
@@ -388,13 +383,8 @@ async def _erase_lost_words(transaction: Transaction, rewrite: Rewrite) -> None:
         await reviews.withdraw_proposals(transaction, ids)
 
 
-def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
-    """Derive the memory without what is erased; return all readings that are left, and what differs from the graph."""
-    rewrite = _plan_erasure(snapshot, erasure)
-    return rewrite.readings, rewrite.difference
-
-
-def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
+def derive_memory(snapshot: MemorySnapshot, erasure: Erasure = NOTHING) -> Rewrite:
+    """Derive the memory without what is erased, and what then differs from the graph."""
     lost_words = erasure.find_lost_words(snapshot)
     rewrite = _plan_rewrite(snapshot, list_remaining_readings(snapshot, erasure, lost_words))
     return replace(rewrite, erasure=erasure, lost_words=lost_words)
@@ -402,7 +392,7 @@ def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
 
 def _plan_rewrite(snapshot: MemorySnapshot, readings: list[Reading]) -> Rewrite:
     derived = replay_readings(select_current_readings(snapshot, readings))
-    return Rewrite(snapshot, readings, compare_memory(snapshot.stored, derived))
+    return Rewrite(snapshot, readings, derived, compare_memory(snapshot.stored, derived))
 
 
 def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:

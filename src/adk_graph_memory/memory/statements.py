@@ -52,9 +52,10 @@ async def add_statements(
 
 
 async def _store_statements(user: UserContext, statements: Sequence[Statement]) -> IngestReport:
-    facts = sorted({fact.id: fact for fact in map(plan_statement, statements)}.values(), key=lambda fact: fact.id)
+    writes_by_id = {write.fact.id: write for write in map(plan_statement, statements)}
+    facts = [writes_by_id[id] for id in sorted(writes_by_id)]
     await user.engine.vectors.slot_tracker.refresh_slot()
-    batch = await user.engine.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
+    batch = await user.engine.vectors.embed_passages([Passage(one.fact.proposition.text) for one in facts])
     await writing.add_facts(user.graph, facts, batch)
     return IngestReport(facts={"ADD": len(facts)}, embedded=len(batch.embeddings), extractor="direct")
 

@@ -1,4 +1,4 @@
-"""Facts, entities and revisions as consolidation plans them, and whether a fact holds at a time."""
+"""Facts, entities and revisions, what consolidation writes of them, and whether a fact holds at a time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from adk_graph_memory.language.dates import (
 )
 from adk_graph_memory.language.quantities import NormalText, normalize_quantities
 from adk_graph_memory.language.text import cache_short, digest, fold_text
-from adk_graph_memory.records.extractions import Modality, Remark, Source, Wording
-from adk_graph_memory.records.turns import Origin, check_timezone_aware, find_strongest_origin
+from adk_graph_memory.records.extractions import Modality, Source, Wording
+from adk_graph_memory.records.turns import Origin, Passage, check_timezone_aware, find_strongest_origin
 
 FactOperation = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]
 RevisionOperation = Literal[FactOperation, "REOPEN"]
+FactPair = tuple[str, str]
 FactState = Literal["current", "superseded", "retracted"]
 
 STATES_PREDICATE = "states"
@@ -177,6 +178,7 @@ class FactLink:
     op: FactOperation
     reason: str = ""
     is_void: bool = False
+    recorded_at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,18 +228,21 @@ class Candidates:
     recent_ids: tuple[str, ...] = ()
     forgotten_turn_ids: frozenset[str] = frozenset()
     """ids of turns from which something was forgotten: no new fact may be made of them"""
-    dependencies: tuple[tuple[str, str], ...] = ()
+    dependencies: tuple[FactPair, ...] = ()
 
 
 # -- consolidation → graph --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedEntity:
-    """An entity to create, or to update with further aliases.
+class EntityWrite:
+    """An entity to write: as a reading names it, or as it is from now on (``is_whole``).
 
-    ``merged_keys`` are the keys of entities to merge into it; ``split_from`` is the key of the entity into which it was
-    merged by mistake and from which it is now separated.
+    What a reading says of a known entity is added to it. ``merged_keys`` are the keys of entities to merge into it,
+    with all that was said of them; ``split_from`` is the key of the entity into which it was merged by mistake and
+    from which it is now separated, with what was its own. A whole entity comes with all its names, and with the key of
+    the one that it was merged into, by whom and why; ``own_names`` and ``foreign_names`` are as in
+    :class:`KnownEntity`.
     """
 
     key: str
@@ -249,6 +254,11 @@ class PlannedEntity:
     merged_keys: tuple[str, ...] = ()
     split_from: str = ""
     merge_reason: str = ""
+    merged_by: str = ""
+    is_whole: bool = False
+    merged_into: str | None = None
+    own_names: tuple[str, ...] = ()
+    foreign_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +279,7 @@ class EntityResolution:
     """The entity that each reference of an extraction means; an entity in doubt counts as new until it is decided."""
 
     keys_by_ref: Mapping[int, str] = field(default_factory=dict)
-    planned_entities: tuple[PlannedEntity, ...] = ()
+    planned_entities: tuple[EntityWrite, ...] = ()
     doubts: tuple[EntityDoubt, ...] = ()
 
     @property
@@ -284,34 +294,30 @@ class EntityResolution:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFact:
-    """A fact to create or change.
+class DirectFact:
+    """What a fact that was added directly has besides its proposition; nothing said in a session supports it."""
 
-    ``sources`` are to be added; ``moved_sources`` are to be removed, because another fact takes them over.
-    """
-
-    id: str
-    proposition: Proposition
-    is_new: bool = True
-    is_reworded: bool = False
-    sources: tuple[Source, ...] = ()
-    moved_sources: tuple[Source, ...] = ()
-    standing: Standing = Standing()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    is_direct: bool = False
-    """added directly rather than said in a session"""
     replaces_metadata: bool = False
     expires_at: datetime | None = None
-    """of a fact added directly; any other expires with the turns that it rests on"""
-    ruling: Ruling = Ruling()
-    """of a new fact that takes over words of one that the owner ruled about"""
     origin: Origin | None = None
-    """of a fact added directly; that of any other follows from the turns that it rests on"""
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRevision:
-    """An earlier version of a fact, or a merged wording, and the reason for the change."""
+class FactWrite:
+    """A fact as it is from now on, and which of its sources are new or no longer its own."""
+
+    fact: Fact
+    is_new: bool = True
+    is_reworded: bool = False
+    added_sources: tuple[Source, ...] = ()
+    removed_sources: tuple[Source, ...] = ()
+    direct: DirectFact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """An earlier version of a fact, or a merged wording: why, when and by whom it was changed."""
 
     fact_id: str
     op: RevisionOperation
@@ -322,6 +328,8 @@ class PlannedRevision:
     evidence: tuple[Source, ...] = ()
     """the source words that support the change"""
     is_by_model: bool = False
+    recorded_at: datetime | None = None
+    judge: str = ""
 
     @property
     def key(self) -> str:
@@ -332,30 +340,59 @@ class PlannedRevision:
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
-    """A change of a fact, when it was recorded, and who decided it."""
+class Erased:
+    """What a memory no longer holds: ids of facts and keys of entities, and pairs that name the rest."""
 
-    revision: PlannedRevision
-    recorded_at: datetime | None
-    judge: str
+    facts: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    links: tuple[FactPair, ...] = ()
+    dependencies: tuple[FactPair, ...] = ()
+    mentions: tuple[tuple[str, str], ...] = ()
+    """turn id and entity key"""
+    revisions: tuple[tuple[str, str], ...] = ()
+    """fact id and key of the revision"""
+
+    @property
+    def changes(self) -> dict[str, list[list[str]]]:
+        """The pairs, by what they name."""
+        names = ("links", "dependencies", "mentions", "revisions")
+        return {name: [list(pair) for pair in getattr(self, name)] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlan:
-    """Everything that one ingest changes in the graph, applied in one transaction."""
+class Delta:
+    """What turns one state of a memory into another.
 
-    entities: tuple[PlannedEntity, ...] = ()
-    facts: tuple[PlannedFact, ...] = ()
-    revisions: tuple[PlannedRevision, ...] = ()
+    An ingest plans it from what a window says and what is known of that; a rewrite finds it by comparing all that is
+    stored with all that follows from the readings.
+    """
+
+    entities: tuple[EntityWrite, ...] = ()
+    facts: tuple[FactWrite, ...] = ()
+    revisions: tuple[Revision, ...] = ()
     links: tuple[FactLink, ...] = ()
-    dependencies: tuple[tuple[str, str], ...] = ()
+    dependencies: tuple[FactPair, ...] = ()
     """pairs of fact ids: a fact, and one without which it would not hold"""
-    mentions: tuple[tuple[str, str], ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    forget_turn_ids: tuple[str, ...] = ()
-    """ids of turns that their author asked to forget"""
-    drop_counts: Mapping[str, int] = field(default_factory=dict)
+    mentions: Mapping[tuple[str, str], str | None] = field(default_factory=dict)
+    """(turn id, entity key) → the key of the entity that was meant before it was merged"""
+    erased: Erased = Erased()
     operation_counts: Mapping[str, int] = field(default_factory=dict)
+    """what became of each claim of a window"""
+    drop_counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many nodes and edges have to be erased or written."""
+        erased = (self.erased.facts, self.erased.entities, *self.erased.changes.values())
+        written = (self.entities, self.facts, self.revisions, self.links, self.dependencies, self.mentions)
+        return sum(map(len, (*erased, *written)))
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The texts that need a vector: new wordings and new names."""
+        texts = [write.fact.proposition.text for write in self.facts if write.is_new or write.is_reworded]
+        texts += [entity.name for entity in self.entities if entity.is_new]
+        return [Passage(text) for text in dict.fromkeys(texts)]
 
 
 FactStatus = Literal["holds", "planned", "lapsed", "happened", "over"]

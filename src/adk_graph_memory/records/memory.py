@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from adk_graph_memory.records.facts import Fact, FactLink
+from adk_graph_memory.records.facts import Delta, EntityWrite, Erased, Fact, FactLink, FactPair, FactWrite, Revision
 from adk_graph_memory.records.readings import Reading
-from adk_graph_memory.records.turns import Origin, Passage
-
-FactPair = tuple[str, str]
+from adk_graph_memory.records.turns import Origin
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedEntity:
     """An entity, and the key of the one that it was merged into, if any, by whom and why.
 
-    ``own_names`` and ``foreign_names`` are as in :class:`~.write_plan.KnownEntity`.
+    ``own_names`` and ``foreign_names`` are as in :class:`~.facts.KnownEntity`.
     """
 
     key: str
@@ -34,14 +32,6 @@ class DerivedEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedLink:
-    """A link between facts, and when it was recorded first."""
-
-    link: FactLink
-    recorded_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class DerivedMemory:
     """All that a user's readings make of the graph; facts and entities by their ids and keys.
 
@@ -50,7 +40,7 @@ class DerivedMemory:
 
     entities: dict[str, DerivedEntity] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
-    links: dict[FactPair, DerivedLink] = field(default_factory=dict)
+    links: dict[FactPair, FactLink] = field(default_factory=dict)
     dependencies: set[FactPair] = field(default_factory=set)
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
     entity_keys: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -111,51 +101,6 @@ class MemorySnapshot:
     stored: StoredMemory
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDifference:
-    """What has to be erased and written so that the graph holds a derived memory."""
-
-    derived: DerivedMemory
-    erased_facts: tuple[str, ...]
-    erased_entities: tuple[str, ...]
-    erased_changes: Mapping[str, list[list[str]]]
-    facts: tuple[Fact, ...]
-    entities: tuple[DerivedEntity, ...]
-    links: tuple[FactPair, ...]
-    dependencies: tuple[FactPair, ...]
-    mentions: tuple[tuple[str, str], ...]
-    revisions: tuple[tuple[str, str], ...]
-    stored: StoredMemory
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the graph holds the derived memory already."""
-        return self.count == 0
-
-    @property
-    def count(self) -> int:
-        """How many nodes and edges have to be erased or written."""
-        erased = (self.erased_facts, self.erased_entities, *self.erased_changes.values())
-        written = (self.facts, self.entities, self.links, self.dependencies, self.mentions, self.revisions)
-        return sum(map(len, (*erased, *written)))
-
-    @property
-    def passages(self) -> list[Passage]:
-        """The texts that need a vector: new wordings and new names."""
-        texts = [fact.proposition.text for fact in self.facts if self._is_reworded(fact)]
-        texts += [entity.name for entity in self.entities if entity.key not in self.stored.entities]
-        return [Passage(text) for text in dict.fromkeys(texts)]
-
-    @property
-    def reworded_facts(self) -> list[str]:
-        """The ids of stored facts that get another wording."""
-        return [fact.id for fact in self.facts if fact.id in self.stored.facts and self._is_reworded(fact)]
-
-    def _is_reworded(self, fact: Fact) -> bool:
-        stored = self.stored.facts.get(fact.id)
-        return stored is None or stored.proposition.text != fact.proposition.text
-
-
 def _order_sources(fact: Fact) -> Fact:
     """Return the fact with its sources in an order of their own."""
     return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)))
@@ -169,58 +114,57 @@ def _is_stored(fact: Fact, stored: StoredMemory) -> bool:
     return held == fact or _order_sources(held) == _order_sources(fact)
 
 
-def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
+def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> Delta:
     """Find what of the stored memory is not as derived."""
-    facts = derived.facts
+    facts, entities, links = derived.facts, derived.entities, derived.links
     changed_ids = {id for id, fact in facts.items() if not _is_stored(fact, stored)}
-    entities = derived.entities
-    links = {pair: link.link for pair, link in derived.links.items()}
-    erased_facts = stored.facts.keys() - facts.keys()
-    revisions = _list_revisions(derived)
+    revisions = {(id, item.key): item for id, fact in facts.items() for item in fact.revisions}
+    contents = {pair: _describe_revision(item) for pair, item in revisions.items()}
     stored_revisions = {pair: content for pair, content in stored.revisions.items() if pair[0] in facts}
-    erased_revisions = {pair for pair, content in stored_revisions.items() if revisions.get(pair) != content}
     # A link that differs is erased and written again: an old reason would stay otherwise.
     erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
-    erased_bases = set(stored.dependencies - derived.dependencies)
     erased_keys = stored.entities.keys() - entities.keys()
     erased_mentions = {pair for pair in stored.mentions if pair not in derived.mentions and pair[1] not in erased_keys}
-    return MemoryDifference(
-        derived,
-        tuple(sorted(erased_facts)),
-        tuple(sorted(erased_keys)),
-        {
-            "links": _list_pairs(erased_links),
-            "dependencies": _list_pairs(erased_bases),
-            "mentions": _list_pairs(erased_mentions),
-            "revisions": _list_pairs(erased_revisions),
-        },
-        tuple(facts[id] for id in sorted(changed_ids)),
-        tuple(derived.entities[key] for key, entity in sorted(entities.items()) if stored.entities.get(key) != entity),
-        tuple(sorted(pair for pair, link in links.items() if stored.links.get(pair) != link)),
-        tuple(sorted(derived.dependencies - stored.dependencies)),
-        tuple(sorted(pair for pair, was in derived.mentions.items() if stored.mentions.get(pair, ...) != was)),
-        tuple(
-            sorted(
-                pair
-                for pair, content in revisions.items()
-                # One that is missing of a fact that is as it was may have expired.
-                if stored_revisions.get(pair, content) != content
-                or (pair[0] in changed_ids and pair not in stored_revisions)
-            )
+    return Delta(
+        entities=tuple(
+            EntityWrite(**asdict(entity), is_new=key not in stored.entities, is_whole=True)
+            for key, entity in sorted(entities.items())
+            if stored.entities.get(key) != entity
         ),
-        stored,
+        facts=tuple(_write_whole_fact(stored.facts.get(id), facts[id]) for id in sorted(changed_ids)),
+        revisions=tuple(
+            revisions[pair]
+            for pair, content in sorted(contents.items(), key=lambda item: item[0])
+            # One that is missing of a fact that is as it was may have expired.
+            if stored_revisions.get(pair, content) != content
+            or (pair[0] in changed_ids and pair not in stored_revisions)
+        ),
+        links=tuple(link for pair, link in sorted(links.items()) if stored.links.get(pair) != link),
+        dependencies=tuple(sorted(derived.dependencies - stored.dependencies)),
+        mentions={pair: was for pair, was in sorted(derived.mentions.items()) if stored.mentions.get(pair, ...) != was},
+        erased=Erased(
+            facts=tuple(sorted(stored.facts.keys() - facts.keys())),
+            entities=tuple(sorted(erased_keys)),
+            links=tuple(sorted(erased_links)),
+            dependencies=tuple(sorted(stored.dependencies - derived.dependencies)),
+            mentions=tuple(sorted(erased_mentions)),
+            revisions=tuple(sorted(pair for pair, held in stored_revisions.items() if contents.get(pair) != held)),
+        ),
     )
 
 
-def _list_revisions(derived: DerivedMemory) -> dict[tuple[str, str], RevisionContent]:
-    return {
-        (id, item.revision.key): RevisionContent(
-            item.revision.reason, frozenset(source.key for source in item.revision.evidence)
-        )
-        for id, fact in derived.facts.items()
-        for item in fact.revisions
-    }
+def _describe_revision(revision: Revision) -> RevisionContent:
+    return RevisionContent(revision.reason, frozenset(source.key for source in revision.evidence))
 
 
-def _list_pairs(pairs: set[tuple[str, str]]) -> list[list[str]]:
-    return [list(pair) for pair in sorted(pairs)]
+def _write_whole_fact(stored: Fact | None, fact: Fact) -> FactWrite:
+    if stored is None:
+        return FactWrite(fact, added_sources=fact.sources)
+    keys, known = {source.key for source in fact.sources}, set(stored.sources)
+    return FactWrite(
+        fact,
+        is_new=False,
+        is_reworded=stored.proposition.text != fact.proposition.text,
+        added_sources=tuple(source for source in fact.sources if source not in known),
+        removed_sources=tuple(source for source in stored.sources if source.key not in keys),
+    )

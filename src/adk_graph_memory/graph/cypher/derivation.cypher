@@ -73,13 +73,6 @@ ON CREATE SET e.session_uid = $session_uid, e.session_id = $session_id, e.id = t
 SET e.ingest = i.id
 MERGE (i)-[:READS]->(e)
 
-// write_rulings
-// nothing; what the owner decided about facts
-UNWIND $rows AS row
-MATCH (f:@Fact {scope: $scope, id: row.id})
-SET f.pinned = row.pinned, f.upheld_until = row.upheld_until, f.owner_retracted_at = row.owner_retracted_at,
-  f.ruling_reason = row.ruling_reason
-
 // rewrite_readings
 // nothing; a request of which nothing is left to be read goes
 UNWIND $rows AS row
@@ -94,12 +87,6 @@ UNWIND $rows AS id
 MATCH (f:@Fact {scope: $scope, id: id})
 OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
 DETACH DELETE f, r
-
-// erase_vectors
-// nothing; facts are worded otherwise, and their vectors tell what they said before
-UNWIND $rows AS id
-MATCH (f:@Fact {scope: $scope, id: id})
-SET f.embedding_a = null, f.embedding_b = null, f.tokens_a = null, f.tokens_b = null, f.unembedded = true
 
 // erase_changes
 // nothing; links, dependencies, mentions and revisions that are derived no more
@@ -129,53 +116,3 @@ CALL () {
 UNWIND $rows AS key
 MATCH (n:@Entity {scope: $scope, key: key})
 DETACH DELETE n
-
-// rewrite_entities
-// nothing; entities as they are derived, and into whom they were merged
-UNWIND $rows AS row
-MERGE (n:@Entity {scope: $scope, key: row.key})
-ON CREATE SET n.created_at = datetime()
-FOREACH (_ IN CASE WHEN n.name <> row.name THEN [1] ELSE [] END | SET n.embedding_a = null, n.embedding_b = null)
-SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about,
-  n.own_names = CASE row.own_names WHEN [] THEN null ELSE row.own_names END,
-  n.foreign_names = CASE row.foreign_names WHEN [] THEN null ELSE row.foreign_names END
-WITH n, row
-CALL (n, row) {
-  OPTIONAL MATCH (n)-[old:MERGED_INTO]->(former) WHERE former.key <> coalesce(row.merged_into, '')
-  DELETE old
-}
-FOREACH (key IN CASE WHEN row.merged_into IS NULL THEN [] ELSE [row.merged_into] END |
-  MERGE (one:@Entity {scope: $scope, key: key})
-  MERGE (n)-[merged:MERGED_INTO]->(one)
-  ON CREATE SET merged.at = datetime()
-  SET merged.by = row.merged_by, merged.reason = row.merge_reason)
-WITH n, row WHERE row.vector IS NOT NULL
-CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
-
-// rewrite_mentions
-// nothing
-UNWIND $rows AS row
-MATCH (e:@Event {scope: $scope, memory_id: row.event})
-WITH e, row
-MATCH (n:@Entity {scope: $scope, key: row.key})
-MERGE (e)-[m:MENTIONS]->(n)
-SET m.was = row.was
-
-// rewrite_fact_entities
-// nothing; of whom and of what facts speak
-UNWIND $rows AS row
-MATCH (f:@Fact {scope: $scope, id: row.id})
-CALL (f, row) {
-  OPTIONAL MATCH (f)-[r:SUBJECT]->(n) WHERE n.key <> coalesce(row.subject, '')
-  DELETE r
-}
-CALL (f, row) {
-  OPTIONAL MATCH (f)-[r:OBJECT]->(n) WHERE n.key <> coalesce(row.object, '')
-  DELETE r
-}
-CALL (f, row) {
-  MATCH (f)-[r:SUBJECT]->() SET r.was = row.subject_was
-}
-CALL (f, row) {
-  MATCH (f)-[r:OBJECT]->() SET r.was = row.object_was
-}

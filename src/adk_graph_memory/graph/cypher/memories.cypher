@@ -144,36 +144,61 @@ RETURN f {
 } AS fact
 
 // write_entities
-// nothing; what was said of those whom an entity absorbs is said of it from now on, and given back if they part again
-UNWIND $rows AS row
-MERGE (n:@Entity {scope: $scope, key: row.key})
-ON CREATE SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about,
-  n.created_at = datetime()
-ON MATCH SET n.aliases = n.aliases + [a IN row.aliases WHERE NOT a IN n.aliases AND a <> n.name],
-  n.about = CASE coalesce(n.about, '') WHEN '' THEN row.about ELSE n.about END
-WITH n, row
-CALL (n, row) {
-  UNWIND row.absorbs AS key
-  MATCH (gone:@Entity {scope: $scope, key: key})
-  MERGE (gone)-[merged:MERGED_INTO]->(n) ON CREATE SET merged.at = datetime(), merged.by = row.by, merged.reason = row.reason
-  WITH gone, n
-  MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(gone)
-  MERGE (speaks)-[new:$(type(r))]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key)
-  DELETE r
+// nothing; entities as they are from now on or, where only a window was read, with what that adds; and the turns that mention
+// them. What was said of those whom an entity absorbs is said of it from now on, and given back if they part again
+CALL () {
+  UNWIND $entities AS row
+  MERGE (n:@Entity {scope: $scope, key: row.key})
+  ON CREATE SET n.created_at = datetime()
+  FOREACH (_ IN CASE WHEN row.is_whole AND n.name <> row.name THEN [1] ELSE [] END | SET n.embedding_a = null, n.embedding_b = null)
+  FOREACH (_ IN CASE WHEN row.is_whole OR n.name IS NULL THEN [1] ELSE [] END |
+    SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about)
+  FOREACH (_ IN CASE WHEN row.is_whole THEN [1] ELSE [] END |
+    SET n.own_names = CASE row.own_names WHEN [] THEN null ELSE row.own_names END,
+      n.foreign_names = CASE row.foreign_names WHEN [] THEN null ELSE row.foreign_names END)
+  SET n.aliases = n.aliases + [a IN row.aliases WHERE NOT a IN n.aliases AND a <> n.name],
+    n.about = CASE coalesce(n.about, '') WHEN '' THEN row.about ELSE n.about END
+  WITH n, row
+  CALL (n, row) {
+    MATCH (n)-[old:MERGED_INTO]->(former) WHERE row.is_whole AND former.key <> coalesce(row.merged_into, '')
+    DELETE old
+  }
+  FOREACH (key IN CASE WHEN row.merged_into IS NULL THEN [] ELSE [row.merged_into] END |
+    MERGE (one:@Entity {scope: $scope, key: key})
+    MERGE (n)-[merged:MERGED_INTO]->(one)
+    ON CREATE SET merged.at = datetime()
+    SET merged.by = row.merged_by, merged.reason = row.merge_reason)
+  WITH n, row
+  CALL (n, row) {
+    UNWIND row.merged_keys AS key
+    MATCH (gone:@Entity {scope: $scope, key: key})
+    MERGE (gone)-[merged:MERGED_INTO]->(n) ON CREATE SET merged.at = datetime(), merged.by = row.merged_by, merged.reason = row.merge_reason
+    WITH gone, n
+    MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(gone)
+    MERGE (speaks)-[new:$(type(r))]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key)
+    DELETE r
+  }
+  CALL (n, row) {
+    WITH n, row WHERE row.split_from <> ''
+    MATCH (n)-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->()
+    MATCH (n)-[merged:MERGED_INTO]->()
+    DELETE merged
+    SET one.aliases = [a IN one.aliases WHERE a <> n.name AND NOT a IN n.aliases]
+    WITH n, one, [n.key] + COLLECT { MATCH (other)-[:MERGED_INTO*]->(n) RETURN other.key } AS keys
+    MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(one) WHERE r.was IN keys
+    MERGE (speaks)-[new:$(type(r))]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END
+    DELETE r
+  }
+  WITH n, row WHERE row.vector IS NOT NULL
+  CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 }
-CALL (n, row) {
-  WITH n, row WHERE row.parts
-  MATCH (n)-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->()
-  MATCH (n)-[merged:MERGED_INTO]->()
-  DELETE merged
-  SET one.aliases = [a IN one.aliases WHERE a <> n.name AND NOT a IN n.aliases]
-  WITH n, one, [n.key] + COLLECT { MATCH (other)-[:MERGED_INTO*]->(n) RETURN other.key } AS keys
-  MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(one) WHERE r.was IN keys
-  MERGE (speaks)-[new:$(type(r))]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END
-  DELETE r
+CALL () {
+  UNWIND $mentions AS mention
+  MATCH (e:@Event {scope: $scope, memory_id: mention.event})
+  MATCH (n:@Entity {scope: $scope, key: mention.key})
+  MERGE (e)-[m:MENTIONS]->(n)
+  SET m.was = mention.was
 }
-WITH n, row WHERE row.vector IS NOT NULL
-CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
 // write_events
 // nothing; evidence is no memory that a search could find
@@ -183,7 +208,6 @@ SET e.extracted = row.extracted, e.manner = row.manner, e.writer = row.writer
 FOREACH (_ IN CASE WHEN row.is_evidence THEN [] ELSE [1] END |
   SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words,
       e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END)
-FOREACH (key IN row.mentions | MERGE (n:@Entity {scope: $scope, key: key}) MERGE (e)-[:MENTIONS]->(n))
 WITH e, row WHERE row.vector IS NOT NULL
 SET e[$tokens] = row.tokens
 WITH e, row
@@ -195,21 +219,26 @@ UNWIND $rows AS row
 WITH row WHERE row.direct OR NOT row.is_new OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
 MERGE (f:@Fact {scope: $scope, id: row.id})
 ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = coalesce(row.recorded_at, datetime()),
-  f.direct = row.direct, f.support = 0, f.pinned = row.pinned, f.upheld_until = row.upheld_until,
-  f.owner_retracted_at = row.owner_retracted_at, f.ruling_reason = row.ruling_reason
-SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predicate = row.predicate,
-  f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp, f.offset = row.offset,
-  f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to,
-  f.valid_from_precision = row.valid_from_precision, f.said_to_precision = row.said_to_precision,
-  f.valid_to_precision = row.valid_to_precision, f.correction = row.correction, f.single = row.single,
-  f.state = row.state, f.open = (row.state = 'current'), f.extractor = CASE row.extractor WHEN '' THEN f.extractor ELSE row.extractor END,
-  f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, row.retired_at, datetime()) END,
+  f.direct = row.direct, f.support = 0
+SET f += row.columns,
+  f.retired_at = CASE WHEN row.columns.state = 'retracted' THEN coalesce(f.retired_at, row.retired_at, datetime()) END,
   f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
+FOREACH (_ IN CASE WHEN row.is_reworded THEN [1] ELSE [] END |
+  SET f.embedding_a = null, f.embedding_b = null, f.tokens_a = null, f.tokens_b = null)
 FOREACH (_ IN CASE WHEN row.vector IS NULL AND $embeds AND f[$slot] IS NULL THEN [1] ELSE [] END | SET f.unembedded = true)
+WITH f, row
+CALL (f, row) {
+  MATCH (f)-[r:SUBJECT]->(n) WHERE n.key <> coalesce(row.subject, '')
+  DELETE r
+}
+CALL (f, row) {
+  MATCH (f)-[r:OBJECT]->(n) WHERE n.key <> coalesce(row.object, '')
+  DELETE r
+}
 FOREACH (key IN CASE WHEN row.subject IS NULL THEN [] ELSE [row.subject] END |
-  MERGE (s:@Entity {scope: $scope, key: key}) MERGE (f)-[:SUBJECT]->(s))
+  MERGE (s:@Entity {scope: $scope, key: key}) MERGE (f)-[r:SUBJECT]->(s) SET r.was = row.subject_was)
 FOREACH (key IN CASE WHEN row.object IS NULL THEN [] ELSE [row.object] END |
-  MERGE (o:@Entity {scope: $scope, key: key}) MERGE (f)-[:OBJECT]->(o))
+  MERGE (o:@Entity {scope: $scope, key: key}) MERGE (f)-[r:OBJECT]->(o) SET r.was = row.object_was)
 WITH f, row
 CALL (f, row) {
   UNWIND row.sources AS said
