@@ -312,10 +312,10 @@ async def test_a_memory_that_cannot_be_derived_is_reported_and_holds_up_no_other
 ) -> None:
     derive = rewriting.derive_memory
 
-    def fail(snapshot: MemorySnapshot, erasure: Any) -> Any:
+    def fail(snapshot: MemorySnapshot, *erasure: Any) -> Any:
         if len(snapshot.turns) == 2:
             raise KeyError("a bug")
-        return derive(snapshot, erasure)
+        return derive(snapshot, *erasure)
 
     monkeypatch.setattr(rewriting, "derive_memory", fail)
     found = await check(memory, app_name, mend=True)
