@@ -1,4 +1,4 @@
-"""``python -m benchmarks.latency.beside CHECKOUT``: what a search costs here and in another version, by turns.
+"""``python -m benchmarks.latency.beside CHECKOUT``: what calls cost here and in another version, by turns.
 
 CHECKOUT is a worktree of that version with a ``.venv`` of its own. Each fills a graph of its own on one server, in the
 schema that it knows, with the same memories; a round of one follows a round of the other, so that whatever else the
@@ -46,16 +46,18 @@ async def read_line(process: Process) -> bytes:
     raise RuntimeError(f"a process that asked ended with {await process.wait()}; its error is above")
 
 
-async def run_round(process: Process) -> tuple[float, float]:
-    """p50 and p95 of a round, in milliseconds."""
+async def run_round(process: Process) -> dict[str, tuple[float, float]]:
+    """p50 and p95 of each call in a round, in milliseconds."""
     assert process.stdin
     process.stdin.write(b"\n")
-    middle, slowest = json.loads(await read_line(process))
-    return middle, slowest
+    figures: dict[str, tuple[float, float]] = json.loads(await read_line(process))
+    return figures
 
 
-async def compare(settings: Settings, checkout: Path, size: int, total: int, rounds: int) -> list[list[float]]:
-    """For p50 and p95: the median of the other version, of this one, and of the ratios of the rounds."""
+async def compare(
+    settings: Settings, checkout: Path, size: int, total: int, rounds: int
+) -> dict[str, list[list[float]]]:
+    """For p50 and p95 of each call: the median of the other version, of this one, and of the ratios of the rounds."""
     graphs = {checkout: server.set_apart(settings, "There"), HERE: server.set_apart(settings, "Here")}
     processes = [await start_asking(folder, graph, size, total) for folder, graph in graphs.items()]
     pairs = []
@@ -68,21 +70,26 @@ async def compare(settings: Settings, checkout: Path, size: int, total: int, rou
         assert process.stdin
         process.stdin.close()
         await process.wait()
-    columns = [[(other[at], ours[at], ours[at] / other[at]) for other, ours in pairs] for at in (0, 1)]
-    return [[statistics.median(values) for values in zip(*column, strict=True)] for column in columns]
+
+    def summarize(call: str, at: int) -> list[float]:
+        rows = [(other[call][at], ours[call][at], ours[call][at] / other[call][at]) for other, ours in pairs]
+        return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+    return {call: [summarize(call, at) for at in (0, 1)] for call in pairs[0][0]}
 
 
 async def main(arguments: argparse.Namespace) -> None:
     before = machine.read_load()
-    table = Table(title="search_memory beyond the embedding, milliseconds, medians of the rounds")
-    for column in ("searched", "p50", "there", "ratio", "p95", "there", "ratio"):
-        table.add_column(column, justify="left" if column == "searched" else "right", no_wrap=True)
+    table = Table(title="beyond the embedding, milliseconds, medians of the rounds")
+    for column in ("of all", "call", "p50", "there", "ratio", "p95", "there", "ratio"):
+        table.add_column(column, justify="left" if column in ("of all", "call") else "right", no_wrap=True)
     async with server.serve("Beside") as (settings, which):
         for size, total in FULL.scopes[: arguments.scopes]:
             print(f"{size:,} of {total:,} …", file=sys.stderr, flush=True)
             compared = await compare(settings, arguments.checkout.absolute(), size, total, arguments.rounds)
-            cells = (f"{ours:.1f} {other:.1f} {ratio:.2f}".split() for other, ours, ratio in compared)
-            table.add_row(f"{size:,} memories of {total:,}", *(cell for row in cells for cell in row))
+            for call, columns in compared.items():
+                cells = (f"{ours:.1f} {other:.1f} {ratio:.2f}".split() for other, ours, ratio in columns)
+                table.add_row(f"{size:,} of {total:,}", call, *(cell for row in cells for cell in row))
     console = machine.make_console()
     console.print(table)
     about = {"load before": before, "load after": machine.read_load(), "server": which, "rounds": str(arguments.rounds)}
