@@ -34,8 +34,9 @@ RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.abo
 
 // listed_fact @fragment
 // what a list tells of a fact
-  id: f.memory_id, .text, .predicate, .modality, .topic, .author, .timestamp, .offset, .valid_from, .valid_to, .state,
-  .valid_from_precision, .valid_to_precision, .stale, .pinned, .origin, .single,
+  id: f.memory_id, .stale,
+// include fact_properties
+  ,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.key, .name, .type} }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.key, .name, .type} })
 

@@ -121,11 +121,17 @@ RETURN near, around, forgotten, [f IN core | f.id] AS core,
   COLLECT { UNWIND facts AS a MATCH (a)-[:DEPENDS_ON]->(b) WHERE b IN facts RETURN [a.id, b.id] } AS dependencies,
   [f IN facts | f.id] AS facts
 
-// fact_columns @fragment
-// all columns of a fact but its vectors, whom it is about and the words that it rests on
-  .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
+// fact_properties @fragment
+// what a fact's own node says of it
+.text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
   .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state, .pinned, .upheld_until,
-  .owner_retracted_at, .ruling_reason, .origin,
+  .owner_retracted_at, .ruling_reason, .origin
+
+// fact_columns @fragment
+// a fact with whom it is about and the words that it rests on
+  .id,
+// include fact_properties
+  ,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
   subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
