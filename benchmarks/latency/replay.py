@@ -46,9 +46,16 @@ def make_readings(facts: int, subjects: int) -> Iterator[Reading]:
 
 def store_memory(memory: DerivedMemory) -> StoredMemory:
     """The memory as the graph would hold it."""
-    links = {pair: link.link for pair, link in memory.links.items()}
     origins = {id: fact.origin for id, fact in memory.facts.items()}
-    stored = memory.entities, memory.facts, {}, links, frozenset(memory.dependencies), origins, memory.mentions
+    stored = (
+        memory.entities,
+        memory.facts,
+        {},
+        dict(memory.links),
+        frozenset(memory.dependencies),
+        origins,
+        memory.mentions,
+    )
     return StoredMemory(*stored)
 
 

@@ -24,7 +24,7 @@ def store(memory: DerivedMemory) -> StoredMemory:
     return StoredMemory(
         entities=memory.entities,
         facts=memory.facts,
-        links={pair: link for pair, link in memory.links.items()},
+        links=dict(memory.links),
         dependencies=frozenset(memory.dependencies),
         mentions=memory.mentions,
     )

@@ -41,7 +41,6 @@ def encode_fact_row(write: FactWrite, batch: EmbeddingBatch, memory_ids: Mapping
         "object": proposition.object,
         "subject_was": fact.former_entity_keys[0],
         "object_was": fact.former_entity_keys[1],
-        "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
         "sources": [_encode_source_row(source, memory_ids) for source in write.added_sources],
         "moved": [_encode_source_row(source, memory_ids) for source in write.removed_sources],
         "direct": write.direct is not None,

@@ -222,7 +222,7 @@ CALL db.create.setNodeVectorProperty(e, $slot, row.vector)
 // write_facts
 // nothing; a fact whose every word was forgotten while it was read is not written, one that nothing supports goes
 UNWIND $rows AS row
-WITH row WHERE row.direct OR NOT row.is_new OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
+WITH row WHERE row.direct OR NOT row.is_new OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN [said IN row.sources | said.event] }
 MERGE (f:@Fact {scope: $scope, id: row.id})
 ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = coalesce(row.recorded_at, datetime()),
   f.direct = row.direct, f.support = 0
