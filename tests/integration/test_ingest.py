@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from adk_graph_memory import AsOf, GraphMemory, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.application import app
-from adk_graph_memory.graph import candidates, ingest_queue
+from adk_graph_memory.graph import candidates, ingest_queue, writing
 from adk_graph_memory.memory import ingestion
 from adk_graph_memory.models import prompts
 from adk_graph_memory.records.scopes import Scope
@@ -464,6 +464,22 @@ async def test_a_request_that_fails_again_holds_up_no_other(make: Make, owner: d
     assert await states(broken, owner) == {VEGAN: "current"}
     await make(reply(make_fact(STEAK)), NOTHING).resume(app_name=owner["app_name"])
     assert set(await states(broken, owner)) == {VEGAN, STEAK}
+
+
+async def test_names_and_mentions_are_written_however_many_statements_they_take(
+    make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "ROWS_PER_STATEMENT", 1)
+    names = {f"Guest {letter}": ref for ref, letter in enumerate("ABCDE", start=2)}
+    facts = [make_fact(f"I eat with {name}", object=ref) for name, ref in names.items()]
+    memory = make(reply(*facts, **names))
+    await memory.remember([turn(". ".join(fact["text"] for fact in facts))], session_id="s", **owner)
+    mentions = (
+        "MATCH (:@Event {scope: $scope})-[:MENTIONS]->(n) RETURN n.name, n.created_at IS NOT NULL ORDER BY n.name"
+    )
+    assert await rows(memory, owner, mentions) == [[name, True] for name in (*names, "user")]
+    [checkup] = [one async for one in memory.check_memories(**owner)]
+    assert (checkup.unembedded, checkup.differences) == (0, 0)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.judge import ConsolidationReply
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, Delta, Fact, FactLink, KnownEntity
+from adk_graph_memory.records.facts import Candidates, Delta, Fact, FactLink, KnownEntity, Ruling
 from adk_graph_memory.runtime.settings import Limits
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
@@ -288,6 +288,35 @@ def decide(known: tuple[Fact, ...], new: ExtractedFact, *, links: tuple[FactLink
 
 
 TEA = fact("Ada drinks tea", NOON + 2 * DAY, predicate="drinks")
+
+
+def test_words_that_say_the_same_twice_are_one_source() -> None:
+    [bees] = hold(BEES)
+    twice = [replace(HIVES, ref=9, text=text) for text in ("Ada keeps her bees", "Ada keeps bees there")]
+    candidates = Candidates(facts=(bees,), recent_ids=(bees.id,))
+    draft = compare_extraction(Extraction(PEOPLE, tuple(twice)), candidates)
+    decisions = [
+        Decision(question.claim_id, "REINFORCE", (bees.proposition.signature,)) for question in draft.open_questions
+    ]
+    [write] = reconcile_claims(draft, JudgeDecisions(tuple(decisions))).facts
+    assert len(decisions) == 2
+    assert (write.fact.sources, write.added_sources) == ((*BEES.sources, *HIVES.sources), HIVES.sources)
+
+
+def test_a_fact_whose_wording_names_both_the_other_way_round_keeps_who_was_who() -> None:
+    [married] = hold(fact("Ada married Tom", predicate="married", object=2))
+    married = replace(married, former_entity_keys=("countess", None))
+    again = fact("Tom married Ada in May", NOON + DAY, predicate="married", subject=2, object=1)
+    [write] = decide((married,), again, ops=[{"fact": 0, "op": "REFINE", "targets": [1]}]).facts
+    assert (write.is_reworded, write.fact.former_entity_keys) == (True, (None, "countess"))
+
+
+def test_a_new_fact_takes_no_id_that_a_known_one_has() -> None:
+    [bees] = hold(BEES)
+    reworded = replace(bees, proposition=replace(bees.proposition, text="Ada breeds bees"), ruling=Ruling(True))
+    plan = reconcile_claims(compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates(facts=(reworded,))))
+    assert [write.is_new for write in plan.facts] == [True]
+    assert bees.id not in {write.fact.id for write in plan.facts}
 
 
 def test_two_facts_that_the_graph_holds_are_never_made_one() -> None:

@@ -15,10 +15,13 @@ from tests.support import paper, recorded
 from adk_graph_memory.consolidation import replay
 from adk_graph_memory.consolidation.comparison import Comparison, compare_extraction
 from adk_graph_memory.consolidation.owner_words import refer_to_fact
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.graph.writing import encode_delta
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.facts import Candidates, Delta, Proposition
-from adk_graph_memory.records.memory import DerivedMemory, StoredMemory, compare_memory
+from adk_graph_memory.records.facts import Candidates, Delta, Erased, Proposition
+from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory, StoredMemory, compare_memory
 from adk_graph_memory.records.readings import OwnerRuling, Reading
+from adk_graph_memory.records.turns import Passage
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 USER = ExtractedEntity(0, "user", "person")
@@ -91,6 +94,17 @@ async def check_narrow(conversation: paper.Conversation, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(replay, "_list_places", list_wide)
         assert narrow == paper.digest_memory(replay.replay_readings(readings))
+
+
+def test_what_a_link_that_goes_joined_may_be_stale_no_longer() -> None:
+    rows = encode_delta(Delta(erased=Erased(links=(("denial", "plan"),))), EmbeddingBatch(), {})
+    assert rows["touched"] == ["denial", "plan"]
+
+
+def test_an_entity_under_another_name_needs_a_vector() -> None:
+    stored = {"anna": DerivedEntity("anna", "ANNA", "person")}
+    delta = compare_memory(StoredMemory(stored), DerivedMemory({"anna": replace(stored["anna"], name="Anna")}))
+    assert delta.passages == [Passage("Anna")]
 
 
 @pytest.mark.parametrize("history", make_histories(), ids=lambda history: history.name)

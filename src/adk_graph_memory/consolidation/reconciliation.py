@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from adk_graph_memory.consolidation import fact_rules
@@ -41,10 +41,11 @@ def reconcile_claims(
     Args:
         comparison: what rules decided.
         decisions: what a model decided of what they left open.
-        reading: who extracted and who decided, and when that was written; the database's time if it is not yet.
+        reading: who extracted, who decided, and when it was written; None lets the database set the time.
     """
     claims = ReconciledClaims(comparison, decisions)
-    ids = {id: _assign_fact_ids(claims.claim_groups[id], periods) for id, periods in claims.periods.items()}
+    taken_ids = {fact.id for fact in comparison.candidates.facts}
+    ids = {id: _assign_fact_ids(claims.claim_groups[id], periods, taken_ids) for id, periods in claims.periods.items()}
     facts: list[FactWrite] = []
     revisions: list[Revision] = []
     links: list[FactLink] = []
@@ -81,8 +82,11 @@ def reconcile_claims(
     )
 
 
-def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period]) -> list[str]:
-    """Choose the fact of each period: the known one with most sources in common, else one whose turns were edited."""
+def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period], taken_ids: Set[str]) -> list[str]:
+    """Choose the fact of each period: the known one with most sources in common, else one whose turns were edited.
+
+    ``taken_ids`` are those of all known facts: one may have the id of a wording that it no longer has.
+    """
     free = {fact.id: fact for fact in group.facts}
     known_ids: list[str | None] = []
     for period in periods:
@@ -91,8 +95,7 @@ def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period]) -> list[str]:
         best = max(sorted(shared), key=lambda id: (shared[id], not free[id].sources), default=None)
         known_ids.append(best if best is not None and (shared[best] or not free[best].sources) else None)
         free.pop(known_ids[-1] or "", None)
-    used_ids = {fact.id for fact in group.facts}
-    ids: list[str] = []
+    used_ids, ids = set(taken_ids), list[str]()
     for period, known_id in zip(periods, known_ids, strict=True):
         first = period.sources[0]
         new_id = group.id
@@ -141,14 +144,18 @@ def _plan_fact_write(
     is_reworded = proposition.text != fact.proposition.text
     new, moved = _subtract_sources(period.sources, fact.sources), _subtract_sources(fact.sources, period.sources)
     if new or moved or is_reworded or standing != fact.standing:
-        retired_at = reading.at if standing.state == "retracted" else None
+        old = fact.proposition
+        new_proposition = proposition if is_reworded else replace(old, at=proposition.at)
+        former_keys = dict(zip((old.subject, old.object), fact.former_entity_keys, strict=True))
         written = replace(
             fact,
-            proposition=proposition if is_reworded else replace(fact.proposition, at=proposition.at),
+            proposition=new_proposition,
             sources=(*(_subtract_sources(fact.sources, moved) if moved else fact.sources), *new),
             standing=standing,
+            # Other words may name subject and object the other way round.
+            former_entity_keys=(former_keys.get(new_proposition.subject), former_keys.get(new_proposition.object)),
             extractor=reading.extractor,
-            retired_at=retired_at and (fact.retired_at or retired_at),
+            retired_at=(fact.retired_at or reading.at) if standing.state == "retracted" else None,
         )
         yield FactWrite(written, known_fact is None, is_reworded, new, moved)
 
@@ -255,8 +262,12 @@ def _collect_source_keys(sources: Iterable[Source]) -> set[tuple[str, str]]:
 
 
 def _subtract_sources(sources: Iterable[Source], others: Iterable[Source]) -> tuple[Source, ...]:
-    other_keys = _collect_source_keys(others)
-    return tuple(source for source in sources if source.key not in other_keys)
+    """List the sources that are not among the others, each once: several wordings may rest on the same words."""
+    other_keys, left = _collect_source_keys(others), dict[tuple[str, str], Source]()
+    for source in sources:
+        if source.key not in other_keys:
+            left.setdefault(source.key, source)
+    return tuple(left.values())
 
 
 def _get_link_key(link: FactLink) -> tuple[str, str, str, bool]:

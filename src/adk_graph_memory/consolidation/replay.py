@@ -103,29 +103,29 @@ class EntityLedger:
         """Describe the entities of these keys to whoever compares with them."""
         return tuple(_convert_to_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
 
-    def write_entity(self, planned: EntityWrite) -> None:
+    def write_entity(self, write: EntityWrite) -> None:
         """Write an entity that a reading names as the graph does: new names become aliases, a context is kept."""
-        known = self.entities.get(planned.key)
+        known = self.entities.get(write.key)
         if known is None:
             entity = DerivedEntity(
-                planned.key,
-                planned.name,
-                planned.type,
-                planned.aliases,
-                planned.about,
-                foreign_names=self._foreign_names.get(fold_text(planned.name), ()),
+                write.key,
+                write.name,
+                write.type,
+                write.aliases,
+                write.about,
+                foreign_names=self._foreign_names.get(fold_text(write.name), ()),
             )
         else:
             names = (known.name, *known.aliases)
-            aliases = (*known.aliases, *(alias for alias in planned.aliases if alias not in names))
-            entity = replace(known, aliases=aliases, about=known.about or planned.about)
+            aliases = (*known.aliases, *(alias for alias in write.aliases if alias not in names))
+            entity = replace(known, aliases=aliases, about=known.about or write.about)
         if entity != known:
             self._store_entity(entity)
-        for key in planned.merged_keys:
+        for key in write.merged_keys:
             if key in self.entities:
-                gone = replace(self.entities[key], merged_into=planned.key, merged_by=planned.merged_by)
-                self._store_entity(replace(gone, merge_reason=planned.merge_reason))
-                self._merged_keys[planned.key].append(key)
+                gone = replace(self.entities[key], merged_into=write.key, merged_by=write.merged_by)
+                self._store_entity(replace(gone, merge_reason=write.merge_reason))
+                self._merged_keys[write.key].append(key)
 
     def part_names(self, extraction: Extraction) -> Extraction:
         """Take from extracted entities the aliases that are somebody else's on the owner's word."""
@@ -399,13 +399,10 @@ class _Replay:
             self._write_revision(revision)
 
     def _write_fact(self, write: FactWrite) -> None:
-        fact = write.fact
-        if not fact.sources:
-            self._delete_fact(fact.id)
-        elif (before := self._facts.get(fact.id)) is None:
-            self._store_fact(fact)
-        else:  # its entities may have been renamed just now
-            self._store_fact(replace(fact, former_entity_keys=before.former_entity_keys))
+        if write.fact.sources:
+            self._store_fact(write.fact)
+        else:
+            self._delete_fact(write.fact.id)
 
     def _store_fact(self, fact: Fact) -> None:
         id, before = fact.id, self._facts.get(fact.id)

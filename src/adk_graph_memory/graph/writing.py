@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 from adk_graph_memory.graph import fact_rows, ingest_queue, lucene
@@ -46,7 +45,7 @@ async def apply_plan(
     window: Lease,
     planned: WindowPlan,
     batch: EmbeddingBatch,
-    kept_readings: Mapping[str, Reading | None] = MappingProxyType({}),
+    kept_readings: Mapping[str, Reading | None] | None = None,
 ) -> WriteOutcome:
     """Write the plan of a window and finish its ingest, with the report and what was read, in one transaction.
 
@@ -55,7 +54,8 @@ async def apply_plan(
         window: the window.
         planned: what is written of it.
         batch: the vectors of new texts.
-        kept_readings: what is left of former readings of the window's turns, by the ids of their requests.
+        kept_readings: if turns of the window were edited, what is left of their former readings, by the ids of their
+            requests; the plan's delta is a rewrite's then.
 
     Returns:
         ``written``; ``taken`` if another worker has taken over the lease; ``outdated`` if the user's memory was
@@ -63,6 +63,8 @@ async def apply_plan(
     """
     reading, report = planned.reading, planned.report
     turn_rows = await asyncio.to_thread(_encode_turn_rows, window, planned, batch)
+    memory_ids = window.memory_ids if kept_readings is None else {}
+    delta_rows = await asyncio.to_thread(encode_delta, planned.delta, batch, memory_ids)
     late_rows = [
         {"memory_id": id, **batch.make_vector_columns(passage)}
         for id, passage in window.unembedded_passages.items()
@@ -86,8 +88,8 @@ async def apply_plan(
             return "outdated" if rows else "taken"
         await transaction.run_rows("write_events", turn_rows, **batch.to_parameters())
         await mark_unread_turns(transaction, reading)
-        await replace_readings(transaction, kept_readings)
-        await write_delta(transaction, planned.delta, batch, window.memory_ids)
+        await replace_readings(transaction, kept_readings or {})
+        await write_delta(transaction, delta_rows, batch)
         await transaction.run_rows("embed_memories", late_rows, **batch.to_parameters())
         if planned.forget_turn_ids:
             await transaction.run_statement("erase_idle_ingests")
@@ -102,49 +104,37 @@ async def mark_unread_turns(transaction: Transaction, reading: Reading) -> None:
     await transaction.run_rows("mark_unread", rows, ingest=reading.id)
 
 
-async def write_delta(
-    transaction: Transaction, delta: Delta, batch: EmbeddingBatch, memory_ids: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Erase and write what differs, within an open transaction; nothing is sent for what is empty.
-
-    Args:
-        transaction: of the user whom it is about.
-        delta: what differs.
-        batch: the vectors of new texts.
-        memory_ids: those of the turns of an ingest, by turn id.
-    """
-    rows = await asyncio.to_thread(_encode_delta, delta, batch, memory_ids)
+async def write_delta(transaction: Transaction, rows: Mapping[str, Any], batch: EmbeddingBatch) -> None:
+    """Erase and write what differs (:func:`encode_delta`), within an open transaction; what is empty sends nothing."""
     slot = batch.to_parameters()
     await transaction.run_rows("erase_facts", rows["erased_facts"])
-    if any(rows["erased_changes"].values()):
-        await transaction.run_statement("erase_changes", rows["erased_changes"])
+    if any(rows["erased_pairs"].values()):
+        await transaction.run_statement("erase_changes", rows["erased_pairs"])
     await transaction.run_rows("erase_entities", rows["erased_entities"])
-    if rows["entities"] or rows["mentions"]:
-        for chunk in _chunk_rows(rows, ("entities", "mentions")):
-            await transaction.run_statement("write_entities", chunk, **slot)
+    for chunk in _chunk_rows(rows, ("entities", "mentions")):
+        await transaction.run_statement("write_entities", chunk, **slot)
     await transaction.run_rows("write_facts", rows["facts"], **slot)
-    if rows["touched"]:
-        *chunks, last = _chunk_rows(rows, ("links", "dependencies", "revisions"))
-        for chunk in chunks:
-            await transaction.run_statement("write_changes", chunk, touched=[])
-        await transaction.run_statement("write_changes", last, touched=rows["touched"])
+    chunks = _chunk_rows(rows, ("links", "dependencies", "revisions"), at_least=1 if rows["touched"] else 0)
+    for number, chunk in enumerate(chunks, start=1):
+        # The last chunk marks the stale facts among those touched.
+        touched = rows["touched"] if number == len(chunks) else []
+        await transaction.run_statement("write_changes", chunk, touched=touched)
 
 
-def _chunk_rows(rows: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Part rows of several kinds into chunks, each of as many of a kind as one statement takes."""
-    count = max(len(rows[name]) for name in names)
-    starts = range(0, max(count, 1), ROWS_PER_STATEMENT)
-    return [{name: rows[name][start : start + ROWS_PER_STATEMENT] for name in names} for start in starts]
+def encode_delta(delta: Delta, batch: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    """Encode a delta as rows of the statements that write it.
 
-
-def _encode_delta(delta: Delta, batch: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    Args:
+        delta: what differs.
+        batch: the vectors of new texts.
+        memory_ids: those of the turns of an ingest, by turn id; a rewrite names turns by their memory ids.
+    """
     erased = delta.erased
-    changed_ids = {write.fact.id for write in delta.facts if not write.is_new or write.fact.standing.state != "current"}
-    changed_ids |= {revision.fact_id for revision in delta.revisions}
-    pairs = (*delta.dependencies, *erased.dependencies, *((link.later, link.earlier) for link in delta.links))
+    touched_ids = {write.fact.id for write in delta.facts if not write.is_new or write.fact.standing.state != "current"}
+    links = (*erased.links, *((link.later, link.earlier) for link in delta.links))
     return {
         "erased_facts": erased.facts,
-        "erased_changes": erased.changes,
+        "erased_pairs": erased.pairs,
         "erased_entities": erased.entities,
         "entities": [
             asdict(entity) | {"vector": batch.find_vector(entity.name) if entity.is_new else None}
@@ -158,8 +148,14 @@ def _encode_delta(delta: Delta, batch: EmbeddingBatch, memory_ids: Mapping[str, 
         "links": [asdict(link) for link in delta.links],
         "dependencies": [list(pair) for pair in delta.dependencies],
         "revisions": [fact_rows.encode_revision_row(revision, memory_ids) for revision in delta.revisions],
-        "touched": sorted(changed_ids.union(*pairs)),
+        "touched": sorted(touched_ids.union(*links, *delta.dependencies, *erased.dependencies)),
     }
+
+
+def _chunk_rows(rows: Mapping[str, Any], names: Sequence[str], *, at_least: int = 0) -> list[dict[str, Any]]:
+    """Part rows of several kinds into chunks, each of as many of a kind as one statement takes."""
+    starts = range(0, max(at_least, *(len(rows[name]) for name in names)), ROWS_PER_STATEMENT)
+    return [{name: rows[name][start : start + ROWS_PER_STATEMENT] for name in names} for start in starts]
 
 
 async def add_facts(graph: UserGraph, facts: Sequence[FactWrite], batch: EmbeddingBatch) -> None:

@@ -265,11 +265,11 @@ class Rewriter:
         return await writing.apply_plan(self._graph, window, planned, batch, kept_readings)
 
     async def restore_derivation(self) -> Rewrite:
-        """Let the graph become what the user's readings make of it; return what was different."""
+        """Let the graph become what the user's readings make of it; return the rewrite that did."""
         return await self._rewrite_memory(derive_memory, lambda rewrite: bool(rewrite.delta.count))
 
     async def compare_derivation(self) -> Rewrite:
-        """Return what of the graph is not as the user's readings make it; nothing is written.
+        """Return the rewrite that would make the graph what the user's readings make of it; nothing is written.
 
         If anything differs, a second look makes sure that nobody wrote to the user during the first.
         """
@@ -338,6 +338,7 @@ class Rewriter:
         """
         snapshot, erasure, connection = rewrite.snapshot, rewrite.erasure, self._graph.connection
         undone_ids = sorted(erasure.reading_ids)
+        rows = await asyncio.to_thread(writing.encode_delta, rewrite.delta, batch, {})
         if not await writing.begin_rewrite(transaction, snapshot, rewrite.readings, undone_ids):
             return False
         if rewrite.word:
@@ -355,7 +356,7 @@ class Rewriter:
         await erasing.erase_events(self._graph, transaction, ids, is_final=is_final)
         await erasing.erase_statements(transaction, sorted(erasure.statement_ids))
         await _erase_lost_words(transaction, rewrite)
-        await writing.write_delta(transaction, rewrite.delta, batch)
+        await writing.write_delta(transaction, rows, batch)
         return True
 
     async def _embed_passages(self, delta: Delta, known: Container[Passage] = ()) -> EmbeddingBatch:

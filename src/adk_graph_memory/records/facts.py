@@ -217,7 +217,7 @@ class Candidates:
     """What the graph stores about the subjects of an extraction.
 
     ``similar_ids`` maps a text to the ids of facts with similar vectors, ``recent_ids`` are the latest facts about the
-    entities that the extraction names; ``dependencies`` are as in a plan. A source of an earlier ingest has its turn's
+    entities that the extraction names; ``dependencies`` are as in a delta. A source of an earlier ingest has its turn's
     memory id as ``turn_id``.
     """
 
@@ -238,6 +238,7 @@ class Candidates:
 class EntityWrite:
     """An entity to write: as a reading names it, or as it is from now on (``is_whole``).
 
+    ``is_new`` if its name needs a vector: nothing of this key is stored yet, or under another name.
     What a reading says of a known entity is added to it. ``merged_keys`` are the keys of entities to merge into it,
     with all that was said of them; ``split_from`` is the key of the entity into which it was merged by mistake and
     from which it is now separated, with what was its own. A whole entity comes with all its names, and with the key of
@@ -353,8 +354,8 @@ class Erased:
     """fact id and key of the revision"""
 
     @property
-    def changes(self) -> dict[str, list[list[str]]]:
-        """The pairs, by what they name."""
+    def pairs(self) -> dict[str, list[list[str]]]:
+        """All that is named by pairs, by its kind."""
         names = ("links", "dependencies", "mentions", "revisions")
         return {name: [list(pair) for pair in getattr(self, name)] for name in names}
 
@@ -383,7 +384,7 @@ class Delta:
     @property
     def count(self) -> int:
         """How many nodes and edges have to be erased or written."""
-        erased = (self.erased.facts, self.erased.entities, *self.erased.changes.values())
+        erased = (self.erased.facts, self.erased.entities, *self.erased.pairs.values())
         written = (self.entities, self.facts, self.revisions, self.links, self.dependencies, self.mentions)
         return sum(map(len, (*erased, *written)))
 

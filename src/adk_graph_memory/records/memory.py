@@ -121,13 +121,18 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> Delta:
     revisions = {(id, item.key): item for id, fact in facts.items() for item in fact.revisions}
     contents = {pair: _describe_revision(item) for pair, item in revisions.items()}
     stored_revisions = {pair: content for pair, content in stored.revisions.items() if pair[0] in facts}
-    # A link that differs is erased and written again: an old reason would stay otherwise.
+    # A link or a mention that differs is erased and written again.
     erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
     erased_keys = stored.entities.keys() - entities.keys()
-    erased_mentions = {pair for pair in stored.mentions if pair not in derived.mentions and pair[1] not in erased_keys}
+    stored_names = {key: entity.name for key, entity in stored.entities.items()}
+    erased_mentions = {
+        pair
+        for pair, was in stored.mentions.items()
+        if derived.mentions.get(pair, ...) != was and pair[1] not in erased_keys
+    }
     return Delta(
         entities=tuple(
-            EntityWrite(**asdict(entity), is_new=key not in stored.entities, is_whole=True)
+            EntityWrite(**asdict(entity), is_new=stored_names.get(key) != entity.name, is_whole=True)
             for key, entity in sorted(entities.items())
             if stored.entities.get(key) != entity
         ),

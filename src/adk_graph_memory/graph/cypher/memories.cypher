@@ -150,12 +150,12 @@ RETURN f {
 } AS fact
 
 // write_entities
-// nothing; entities as they are from now on or, where only a window was read, with what that adds; and the turns that mention
-// them. What was said of those whom an entity absorbs is said of it from now on, and given back if they part again
+// nothing; entities as they are from now on or, of a window, with what it adds to them; and the turns that mention them,
+// perhaps before an entity has its name. What was said of those whom an entity absorbs is said of it from now on, and given back if they part again
 CALL () {
   UNWIND $entities AS row
   MERGE (n:@Entity {scope: $scope, key: row.key})
-  ON CREATE SET n.created_at = datetime()
+  SET n.created_at = coalesce(n.created_at, datetime())
   FOREACH (_ IN CASE WHEN row.is_whole AND n.name <> row.name THEN [1] ELSE [] END | SET n.embedding_a = null, n.embedding_b = null)
   FOREACH (_ IN CASE WHEN row.is_whole OR n.name IS NULL THEN [1] ELSE [] END |
     SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about)
@@ -201,9 +201,8 @@ CALL () {
 CALL () {
   UNWIND $mentions AS mention
   MATCH (e:@Event {scope: $scope, memory_id: mention.event})
-  MATCH (n:@Entity {scope: $scope, key: mention.key})
-  MERGE (e)-[m:MENTIONS]->(n)
-  SET m.was = mention.was
+  MERGE (n:@Entity {scope: $scope, key: mention.key})
+  MERGE (e)-[m:MENTIONS]->(n) ON CREATE SET m.was = mention.was
 }
 
 // write_events
