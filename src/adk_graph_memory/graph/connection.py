@@ -713,13 +713,6 @@ class Transaction:
         self._transaction, self._statements, self._telemetry_attributes = transaction, statements, attributes
         self._timer, self._scope = timer, scope
 
-    @property
-    def scope(self) -> Scope:
-        """Whose statements these are."""
-        if self._scope is None:
-            raise errors.ScopeError(name="a transaction", reason="that no user's graph began names no scope")
-        return self._scope
-
     async def run_statement(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
         """Run a named statement without retries of its own: :meth:`Connection.transact` repeats the whole work."""
         text, bound = self._statements.bind_parameters(name, {**(parameters or {}), **more}, self._scope)
