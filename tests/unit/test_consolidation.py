@@ -256,6 +256,18 @@ def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
     assert planned.aliases == ("Countess",)
 
 
+def test_a_fact_goes_back_to_whom_it_was_told_of_once_they_are_told_apart() -> None:
+    vogt, toad, ada = map(digest_entity_name, ("Franziska Vogt", "Kröte", "Ada"))
+    [before] = resolved(fact("Kröte knows Ada")).facts
+    merged = KnownEntity(vogt, "Franziska Vogt", "person", merged_keys=(toad,))
+    proposition = replace(before.proposition, subject=vogt, object=ada)
+    known = Fact("f1", proposition, before.sources, former_entity_keys=(toad, None))
+    entities = (ExtractedEntity(1, "Franziska Vogt", "person"), ExtractedEntity(2, "Kröte", "person"))
+    draft = compare_extraction(Extraction(entities, ()), Candidates(entities=(merged,), facts=(known,)))
+    [group] = draft.claim_groups.values()
+    assert (group.claim.proposition.subject, group.claim.proposition.object) == (toad, ada)
+
+
 def test_mentions_go_to_the_keys() -> None:
     plan = planned(Extraction((ADA,), (), (("t0", 1), ("t0", 1))))
     assert plan.mentions == {("t0", digest_entity_name("Ada")): None}

@@ -434,6 +434,15 @@ def test_two_new_ones_who_are_one_go_by_the_name_of_the_one_that_is_meant() -> N
     assert planned == EntityWrite(digest_entity_name("Ann Lee"), "Ann Lee", "person", ("Annlee",), is_new=True)
 
 
+def test_a_merged_one_that_is_listed_beside_its_target_is_again_who_it_was() -> None:
+    merged = replace(held("Franziska Vogt"), merged_keys=(digest_entity_name("Kröte"),))
+    resolution = resolve_entities([person(1, "Franziska Vogt"), person(2, "Kröte")], [merged])
+    assert resolution.keys_by_ref == {1: merged.key, 2: digest_entity_name("Kröte")}
+    assert [(planned.name, planned.split_from) for planned in resolution.planned_entities if planned.split_from] == [
+        ("Kröte", merged.key)
+    ]
+
+
 # --- measured -----------------------------------------------------------------------------------------------
 
 
@@ -496,6 +505,12 @@ def test_a_number_is_passed_over_where_the_kind_clashes_or_no_words_hold_the_nam
 ) -> None:
     resolution = resolve_entities([entity], known)
     assert (resolution.keys_by_ref[1], resolution.doubts) == (digest_entity_name(entity.name), ())
+
+
+def test_a_number_does_not_outweigh_the_kind_of_a_namesake() -> None:
+    food, company = held("Apple", type="object", key="a2"), held("Apple", type="organization")
+    resolution = resolve_entities([numbered("Apple", food, type="organization")], [food, company])
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (company.key, ())
 
 
 def test_a_number_beside_another_writing_of_a_name_makes_no_doubt() -> None:

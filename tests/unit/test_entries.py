@@ -135,6 +135,12 @@ def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
         assert turn.at.timestamp() == timestamp
 
 
+@pytest.mark.parametrize("timestamp", [-1.0, 253_370_764_800.0, float("nan")])
+def test_no_event_lies_before_1970_or_after_9998(timestamp: float) -> None:
+    with pytest.raises(InputValidationError, match="seconds since 1970"):
+        session_codec.encode_event(event(0, 0, None).model_copy(update={"timestamp": timestamp}))
+
+
 @pytest.mark.parametrize("named", ["Mars/Olympus", 7, ["UTC"], "", {"a": 1}])
 def test_a_state_s_zone_that_there_is_not_is_warned_of_once_and_loses_nothing(
     named: object, caplog: pytest.LogCaptureFixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
@@ -145,6 +146,12 @@ def test_a_name_in_the_middle_of_a_message_without_spaces_is_searched_for(said: 
     terms = [term for part in split_query_parts(before * 30 + named + after * 30, "zh") for term in part.terms]
     assert name in terms
     assert len(terms) == len(set(terms)) <= MAX_QUESTION_WORDS
+
+
+def test_a_message_without_spaces_is_searched_for_pairs_from_all_of_it() -> None:
+    text = "".join(chr(0x4E00 + number) for number in range(3_000))
+    places = sorted(text.index(term) for part in split_query_parts(text, "zh") for term in part.terms)
+    assert max(after - before for before, after in pairwise(places)) < 100
 
 
 def test_what_a_message_asks_stands_at_its_end() -> None:

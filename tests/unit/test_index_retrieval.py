@@ -16,7 +16,7 @@ from neo4j.vector import Vector
 from adk_graph_memory import errors
 from adk_graph_memory.retrieval.own_index.fulltext import choose_stop_words, format_search_text
 from adk_graph_memory.retrieval.own_index.results import IndexHit, read_hit, simplify_value
-from adk_graph_memory.retrieval.own_index.search import IndexRetrieval
+from adk_graph_memory.retrieval.own_index.search import IndexRetrieval, IndexSettings
 
 
 def make_node(**properties: Any) -> Node:
@@ -54,6 +54,11 @@ def test_a_node_is_the_hit_with_its_text_or_content() -> None:
     assert hit(node=make_node(content="Rivals.", page=3), score=1.0) == IndexHit("Rivals.", 1.0, {"page": 3}, "4:x:1")
     listed = hit(node=make_node(name="Apple Inc", since=DateTime(2026, 5, 4)), score=1.0)
     assert listed.prompt_text == "[Score: 1.000] [name: Apple Inc] [since: 2026-05-04T00:00:00.000000000]"
+
+
+def test_the_names_of_the_indexes_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        IndexSettings().index_name = "other"  # type: ignore[misc]
 
 
 def test_a_row_without_a_score_shows_none() -> None:

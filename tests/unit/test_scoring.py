@@ -22,6 +22,7 @@ from adk_graph_memory.retrieval.coverage import (
     measure_word_trust,
 )
 from adk_graph_memory.retrieval.question import DateRange, ParsedQuestion
+from adk_graph_memory.retrieval.ranking import Ranking
 from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
 from adk_graph_memory.retrieval.weights import Weights
 
@@ -626,6 +627,13 @@ def test_a_few_memories_do_not_tell_what_is_usual() -> None:
 @pytest.mark.parametrize(("vector_score", "nearness"), [(0.3, -0.4), (0.5, 0.0), (0.75, 0.5), (1.0, 1.0)])
 def test_nearness_is_told_between_what_is_usual_and_the_question_itself(vector_score: float, nearness: float) -> None:
     assert BASELINE.normalize_score(vector_score) == pytest.approx(nearness)
+
+
+def test_no_memory_counts_for_more_than_a_tenth_of_the_characters() -> None:
+    turns = [turn(f"t{number}", text_length=500 + number) for number in range(20)]
+    ranking = Ranking(QUESTION, turns, {}, frozenset(), word_trust=1.0, fluency=0.0, answer_likelihood=1.0)
+    memories = ranking.rank_candidates(NOTHING, NOW)
+    assert ranking.limit_characters(memories, 900) == memories[:10]
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1"])

@@ -147,6 +147,15 @@ def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
     assert run.standing.valid_to == day(5)
 
 
+def test_words_that_were_said_at_once_part_no_period() -> None:
+    rome, oslo = (
+        Claim(id, Proposition(text=id, predicate="lives_in", subject="ada", object=id, at=day(1)), sources)
+        for id, sources in (("rome", (source(1), source(5))), ("oslo", (source(1),)))
+    )
+    [run] = compute_periods([rome, oslo], {("oslo", "rome"): Exclusion("SUPERSEDE", is_by_rule=True)})["rome"]
+    assert (run.standing.state, run.sources) == ("current", rome.sources)
+
+
 # -- what came of plans -----------------------------------------------------------------------------------------
 
 MOVE = {"object": "rome", "modality": "planned", "valid_from": day(60), "valid_from_precision": "day"}
@@ -272,6 +281,14 @@ def test_what_was_superseded_ended_with_what_it_rested_on(base: dict[str, Any], 
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(until))
     [alone] = compute_periods(known, {}, {("office", "job")})["office"]
     assert alone.standing.state == "current"
+
+
+def test_what_was_superseded_ended_with_the_period_it_rested_on() -> None:
+    job = replace(make_strand("job", 1), sources=(source(1), source(70)))
+    known = [make_strand("office", 30), job, make_strand("quit", 40), make_strand("next", 60)]
+    ends = {("next", "office"): Exclusion("SUPERSEDE"), ("quit", "job"): Exclusion("SUPERSEDE")}
+    [run] = compute_periods(known, ends, {("office", "job")})["office"]
+    assert (run.standing.state, run.standing.valid_to) == ("superseded", day(40))
 
 
 def state_residence(id: str, at: int, author: str, origin: Any = "user") -> Claim:
