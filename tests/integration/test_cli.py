@@ -163,6 +163,14 @@ async def test_apps_are_counted_page_by_page(command, told, known):
     assert told in shown.stdout and f"--after {told}" in shown.stderr
 
 
+async def test_python_lists_as_many_as_it_is_asked_for(known, neo4j_server, monkeypatch):
+    monkeypatch.setattr("adk_graph_memory.graph.listings.PAGE_SIZE", 1)
+    async with GraphMemory(settings=neo4j_server.settings(), embedder=False) as memory:
+        user = memory.user(app_name=known, user_id="ana")
+        for limit in range(len(LIFE)):
+            assert len([entity async for entity in user.entities(limit=limit)]) == limit
+
+
 @pytest.mark.slow
 async def test_python_lists_what_the_command_line_lists(command, known, neo4j_server, monkeypatch):
     monkeypatch.setattr("adk_graph_memory.graph.listings.PAGE_SIZE", 2)  # several pages

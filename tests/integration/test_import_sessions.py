@@ -374,12 +374,13 @@ async def test_either_services_file_points_to_the_other(app_name, tmp_path):
     assert "try --from adk-sqlite" in str(await refusal(tmp_path / "session.db", "adk-database"))
 
 
-async def test_a_newer_schema_is_refused(app_name, tmp_path):
+async def test_another_schema_is_refused(app_name, tmp_path):
     path = tmp_path / "sessions.db"
     write_database_sessions(path, await write_sqlite_sessions(tmp_path / "session.db", app_name))
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE adk_internal_metadata SET value = '2'")
-    assert "has the version 2, and this release knows 1" in str(await refusal(path, "adk-database"))
+    for version in ("0", "2"):
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("UPDATE adk_internal_metadata SET value = ?", (version,))
+        assert f"has the version {version}, and this release knows 1" in str(await refusal(path, "adk-database"))
     with closing(sqlite3.connect(tmp_path / "session.db")) as database, database:
         database.execute("ALTER TABLE events RENAME COLUMN event_data TO event_json")
     assert "the table events lacks event_data" in str(await refusal(tmp_path / "session.db"))

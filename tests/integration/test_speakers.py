@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn
+from adk_graph_memory.graph import speakers
 from adk_graph_memory.records.scopes import Scope
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -47,6 +48,19 @@ async def test_somebody_new_is_known_to_the_next_search(memory: GraphMemory, app
     await remember(memory, app_name, "s2", said("ana", "I keep bees in the garden too, and elsewhere", "t1"))
     await first(memory, app_name, "bees")
     assert await first(memory, app_name, "Does Ana keep bees in the garden?") == "ana"
+
+
+async def test_beyond_its_limit_the_cache_of_speakers_is_emptied(
+    memory: GraphMemory, app_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await remember(memory, app_name, "s1", said("ben", "I keep bees", "t0"))
+    cache, [ours, *others] = memory.engine.speakers, [Scope(app_name, user) for user in "uvw"]
+    await cache.find_speaker_profile(ours)
+    await cache.find_speaker_profile(others[0])
+    assert cache.get_known_profile(ours).names == (("ben",),)
+    monkeypatch.setattr(speakers, "MAX_CACHED_USERS", 1)
+    await cache.find_speaker_profile(others[1])
+    assert cache.get_known_profile(ours).names == ()
 
 
 async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory, app_name: str) -> None:
