@@ -294,6 +294,18 @@ async def test_the_judge_reads_the_quote_that_proves_a_wording_and_the_latest(
     assert (known["text"], known["quote"], known["latest_quote"]) == (VEGAN, VEGAN, "Still, yes")
 
 
+async def test_the_judge_is_told_which_facts_mean_something_alike(make: Make, owner: dict[str, str]) -> None:
+    goats, boat, ran_off = "I keep two brown goats", "My boat is red", "My two brown goats ran off"
+    told = reply(make_fact(goats, predicate="keeps"), make_fact(boat, predicate="owns", turns=[1]))
+    memory = make(told, reply(make_fact(ran_off, predicate="lost")), '{"ops": []}')
+    await memory.remember([turn(goats), turn(boat, "t1")], session_id="s1", **owner)
+    await memory.remember([turn(ran_off, "t2", 30)], session_id="s2", **owner)
+    known = {line["number"]: line["text"] for line in prompts.decode_lines(list_prompts(memory)[-1], "known")}
+    [new] = prompts.decode_lines(list_prompts(memory)[-1], "new")
+    assert set(known.values()) == {goats, boat}
+    assert [known[number] for number in new["alike"]] == [goats]
+
+
 @pytest.mark.slow
 async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, owner: dict[str, str]) -> None:
     plan = make_fact("I will give up fish", modality="planned", predicate="plans_to")
