@@ -28,6 +28,7 @@ from neo4j import exceptions
 from adk_graph_memory import errors
 from adk_graph_memory.graph.local_neo4j import jars
 from adk_graph_memory.graph.local_neo4j.jars import Java
+from adk_graph_memory.graph.sync_driver import open_session
 
 # Ask Linux for SIGTERM when the parent ends, exit if it has ended already, then exec the command. This is a separate
 # program because preexec_fn, the other way to run code in the child, can deadlock in a process with threads.
@@ -454,7 +455,7 @@ class LocalNeo4j:
         try:
             with (
                 neo4j.GraphDatabase.driver(self.uri, auth=self.auth) as driver,
-                driver.session(database="neo4j") as session,
+                open_session(driver, database="neo4j") as session,
             ):
                 session.run("RETURN 1").consume()
         except exceptions.AuthError as error:
