@@ -28,7 +28,7 @@ from adk_graph_memory.graph import artifacts
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
 from adk_graph_memory.graph.blobs import BlobStore, delete_contents, open_configured_store
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.scopes import Scope, check_flags
 from adk_graph_memory.runtime import telemetry
 
 _USER_NAMESPACE = "user:"
@@ -330,6 +330,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         Args:
             delete: also delete each orphan.
         """
+        check_flags(delete=delete)
         store = await self._open_own_store(self._connection)
         async for contents in store.list_blobs(until=datetime.now(UTC) - MIN_ORPHAN_AGE):
             orphans = await artifacts.find_orphans(self._connection, [ContentKey(*content) for content in contents])

@@ -22,6 +22,7 @@ from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.profile import INSTRUCTION_START, INSTRUCTION_TOKENS, format_instruction
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.memory.background import MemoryQueue, SessionKey, SplitTurns
+from adk_graph_memory.records.scopes import check_flags
 
 NOT_PRELOADED = "A run goes on without the user's profile"
 """How the line in the log begins if a profile cannot be read."""
@@ -145,6 +146,7 @@ class GraphMemoryPlugin(BasePlugin):
         profile_timeout: float = 5.0,
     ) -> None:
         super().__init__(name=name)
+        check_flags(preload_profile=preload_profile)
         Neo4jMemoryService.has_plugin = True
         self._memory_service, self._has_warned = memory, False
         self._queue = MemoryQueue(name, every=every, idle=idle, at_once=at_once, drain=drain)

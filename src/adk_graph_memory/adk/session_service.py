@@ -40,7 +40,7 @@ from adk_graph_memory.graph.sessions import (
     store_event,
     store_session,
 )
-from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.scopes import Scope, check_flags
 from adk_graph_memory.records.turns import check_session_id
 from adk_graph_memory.runtime import telemetry
 
@@ -183,6 +183,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         Raises:
             InputValidationError: ``after`` matches no session, or sessions of several users; or ``limit`` is negative.
         """
+        check_flags(newest_first=newest_first, include_state=include_state)
         try:
             records = await fetch_sessions(
                 await self._connect(app_name),
@@ -245,6 +246,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             forget_memory: also delete the session from memory, with the facts that only it supports. Otherwise the
                 text of its remembered events stays as their evidence, without payload.
         """
+        check_flags(forget_memory=forget_memory)
         connection, scope, id = await self._connect(app_name), Scope(app_name, user_id), (session_id or "").strip()
         if forget_memory:  # first: what is interrupted here is done again by the next attempt
             from adk_graph_memory.memory.rewriting import Rewriter  # sessions alone load no memory

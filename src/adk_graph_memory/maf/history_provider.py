@@ -30,7 +30,7 @@ from adk_graph_memory.maf.message_ids import (
     get_spoken_text,
 )
 from adk_graph_memory.maf.sessions import USER_KEY, UserId, check_app_name, find_user
-from adk_graph_memory.records.scopes import Scope, check_id
+from adk_graph_memory.records.scopes import Scope, check_flags, check_id
 from adk_graph_memory.runtime.concurrency import Closeable
 from adk_graph_memory.runtime.settings import Settings
 
@@ -126,6 +126,12 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         store_context_from: set[str] | None = None,
         store_outputs: bool = True,
     ) -> None:
+        check_flags(
+            load_messages=load_messages,
+            store_inputs=store_inputs,
+            store_context_messages=store_context_messages,
+            store_outputs=store_outputs,
+        )
         super().__init__(
             source_id,
             load_messages=load_messages,

@@ -27,6 +27,7 @@ from adk_graph_memory.maf.sessions import MISCONFIGURATIONS, UserId, check_app_n
 from adk_graph_memory.memory.background import MemoryQueue, SessionKey
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.records.results import Recollection
+from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.runtime.concurrency import Closeable
 
@@ -95,6 +96,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         drain: float = 4.0,
     ) -> None:
         super().__init__(source_id)
+        check_flags(remember=remember)
         check_app_name(app_name)
         if not recall_timeout > 0:
             raise errors.InvalidArgument(reason=f"recall_timeout={recall_timeout!r} is not a number of seconds above 0")

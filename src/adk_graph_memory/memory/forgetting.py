@@ -23,7 +23,7 @@ from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.results import Receipt
-from adk_graph_memory.records.scopes import check_text
+from adk_graph_memory.records.scopes import check_flags, check_text
 from adk_graph_memory.records.turns import check_timezone_aware, make_memory_id
 from adk_graph_memory.runtime import telemetry
 
@@ -52,6 +52,7 @@ def _list_names(ids: str | Sequence[str]) -> list[str]:
 @telemetry.trace_operation("delete_memory")
 async def forget_memories(user: UserContext, ids: str | Sequence[str], *, with_turns: bool = False) -> Receipt:
     """Forget turns, facts or statements by their ids, and on request the turns that the facts rest on."""
+    check_flags(with_turns=with_turns)
     names = _list_names(ids)
     telemetry.annotate_memory_ids([ids] if isinstance(ids, str) else ids)
     if not await erasing.count_known_memories(user.graph, names):
@@ -63,6 +64,7 @@ async def forget_memories(user: UserContext, ids: str | Sequence[str], *, with_t
 
 async def preview_forgetting(user: UserContext, ids: str | Sequence[str], *, with_turns: bool = False) -> MemoryChange:
     """Return what :func:`forget_memories` would change, and which turns would stay; nothing is written."""
+    check_flags(with_turns=with_turns)
     names, graph = _list_names(ids), user.graph
     rewrite = await user.rewriter.preview_erasure(
         lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
@@ -114,6 +116,7 @@ async def forget_user(graph: UserGraph, *, sessions: bool = False, artifacts: bo
     Raises:
         errors.ArtifactStoreUnusable: the content of an artifact could not be deleted; the rest is forgotten.
     """
+    check_flags(sessions=sessions, artifacts=artifacts)
     before = await erasing.count_user(graph)
     names = await fetch_user_artifacts(graph) if artifacts else []
     contents = [content for name in names for content in await delete_versions(graph.connection, name)]

@@ -40,7 +40,7 @@ from adk_graph_memory.records.results import (
     StoredFact,
     UserSummary,
 )
-from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.scopes import Scope, check_flags
 from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.retrieval.reranking import Reranker
 from adk_graph_memory.retrieval.weights import Weights
@@ -328,6 +328,7 @@ class GraphMemory(Closeable):
         Raises:
             errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
         """
+        check_flags(mend=mend)
         return maintenance.iterate_checkups(self.engine, app_name=app_name, user_id=user_id, mend=mend)
 
     async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
@@ -337,6 +338,7 @@ class GraphMemory(Closeable):
             mend: also create whatever is missing, unless the settings forbid schema changes.
             owners: also look for nodes of unknown users, which reads the whole graph.
         """
+        check_flags(mend=mend, owners=owners)
         return await maintenance.check_store(self.connection, mend=mend, owners=owners)
 
     async def prune(
@@ -367,6 +369,7 @@ class GraphMemory(Closeable):
             errors.InvalidArgument: there is no such kind, ``older_than`` is not a length of time, or ``user_id`` looks
                 like a shared memory but is not one.
         """
+        check_flags(dry_run=dry_run)
         return await maintenance.prune(
             self.engine, app_name=app_name, user_id=user_id, older_than=older_than, only=only, dry_run=dry_run
         )

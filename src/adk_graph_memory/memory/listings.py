@@ -11,7 +11,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import listings
 from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.records.facts import check_as_of
-from adk_graph_memory.records.scopes import check_text
+from adk_graph_memory.records.scopes import check_flags, check_text
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.facts import AsOf
@@ -38,6 +38,7 @@ async def iterate_facts(
     as_of: AsOf | None = None,
 ) -> AsyncIterator[StoredFact]:
     """Yield a user's facts, newest first; :meth:`.UserMemory.facts` says which."""
+    check_flags(past=past)
     if about is not None:
         check_text("about", about)
     if as_of is not None:
@@ -50,7 +51,7 @@ async def iterate_facts(
             yield fact
         return
     keys = None if about is None else await listings.find_named_keys(graph, about)
-    fetch_page = partial(listings.fetch_facts, graph, now=datetime.now(UTC), about=keys, past=bool(past))
+    fetch_page = partial(listings.fetch_facts, graph, now=datetime.now(UTC), about=keys, past=past)
     async for fact in listings.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
         yield fact
 

@@ -34,7 +34,7 @@ from adk_graph_memory.records.facts import Fact, Proposition
 from adk_graph_memory.records.history import HeldFact, MemoryChange, Proposal, ProposalAction
 from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory, MemorySnapshot
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, Reading, RulingOperation
-from adk_graph_memory.records.scopes import check_text
+from adk_graph_memory.records.scopes import check_flags, check_text
 from adk_graph_memory.records.turns import OWNER_SESSION, Turn, check_timezone_aware, is_evidence
 from adk_graph_memory.runtime import telemetry
 
@@ -171,6 +171,7 @@ async def _redact_reason(user: UserContext, reason: str) -> str:
 
 
 async def _add_word(user: UserContext, make_word: _MakeWord, *, preview: bool) -> MemoryChange:
+    check_flags(preview=preview)
     rewrite = await user.rewriter.add_owner_word(make_word, is_preview=preview)
     return describe_change(rewrite.readings[-1].id, rewrite)
 
@@ -276,6 +277,7 @@ async def accept_proposal(user: UserContext, id: str, *, preview: bool = False) 
     Raises:
         errors.NotFound: this user has no proposal with this id.
     """
+    check_flags(preview=preview)
     proposal = await _find_proposal(user, id)
     if proposal.action == "correct":
         reason = f"proposed by {proposal.by}" + (f": {proposal.reason}" if proposal.reason else "")

@@ -28,7 +28,7 @@ from adk_graph_memory.memory.statements import list_searched
 from adk_graph_memory.models.tokens import QuestionEmbedding
 from adk_graph_memory.records.facts import AsOf, check_as_of
 from adk_graph_memory.records.results import Filters, Recollection
-from adk_graph_memory.records.scopes import SharedMemory, check_count, check_text
+from adk_graph_memory.records.scopes import SharedMemory, check_count, check_flags, check_text
 from adk_graph_memory.records.turns import check_timezone_aware
 from adk_graph_memory.retrieval.packing import pack_recollections
 from adk_graph_memory.retrieval.question import ParsedQuestion
@@ -111,6 +111,7 @@ class _SearchOptions:
             check_count(name, count)
         if not isinstance(self.min_score, int | float) or not 0 <= self.min_score <= 1:
             raise errors.InvalidArgument(reason=f"min_score={self.min_score!r} is not between 0 and 1")
+        check_flags(explain=self.explain)
         if self.as_of is not None:
             check_as_of(self.as_of)
         if self.language is not None:
@@ -144,11 +145,11 @@ async def recall_memories(user: UserContext, query: str, options: RecallOptions)
     if not isinstance(query, str):
         raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
     engine = user.engine
+    search_options = _SearchOptions.complete(options, engine.connection.settings)
     await engine.connection.prepare()
     users = await list_searched(user, options.get("shared"))
     query = await engine.redactor.redact_text(query)
     telemetry.annotate_query(query)
-    search_options = _SearchOptions.complete(options, engine.connection.settings)
     if not search_options.limit or not search_options.token_budget:
         return []
     tasks: dict[str, asyncio.Task[_QuestionVector]] = {}

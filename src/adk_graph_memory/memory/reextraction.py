@@ -33,7 +33,7 @@ from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import SharedMemory
+from adk_graph_memory.records.scopes import SharedMemory, check_flags
 from adk_graph_memory.records.turns import Passage, Turn
 from adk_graph_memory.runtime import telemetry
 
@@ -190,6 +190,7 @@ async def iterate_outdated_sessions(
     """List the sessions that another extractor has read; :meth:`.GraphMemory.outdated_sessions` says which."""
     SharedMemory.check_user_id(user_id)
     _check_since(since)
+    check_flags(force=force)
     version = None if force else engine.extractor.version
     async for session in rereads.iterate_outdated_sessions(
         engine.connection, version, app_name=app_name, user_id=user_id, since=since
@@ -207,6 +208,7 @@ async def reread_session(
     preview: bool = False,
 ) -> ReextractReport:
     """Read a session again; :meth:`.GraphMemory.reextract` says how."""
+    check_flags(force=force, preview=preview)
     if not isinstance(session, OutdatedSession):
         raise errors.InvalidArgument(reason=f"{session!r} is no session of outdated_sessions")
     _check_since(since)

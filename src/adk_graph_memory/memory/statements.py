@@ -24,7 +24,7 @@ from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact,
 from adk_graph_memory.records.facts import Fact, KnownEntity
 from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope, SharedMemory, check_items, check_text
+from adk_graph_memory.records.scopes import Scope, SharedMemory, check_flags, check_items, check_text
 from adk_graph_memory.records.turns import PROMOTED_SESSION, STATEMENT_SESSION, Passage, Role, Statement, Turn
 from adk_graph_memory.runtime import telemetry
 
@@ -40,6 +40,7 @@ async def add_statements(
             author ``user``.
         errors.RedactionFailed: the redaction failed; nothing is stored.
     """
+    check_flags(consolidate=consolidate)
     statements = check_items("statements", statements, Statement)
     statements = [one for one in await user.engine.redactor.redact_statements(statements) if one.text.strip()]
     user.scope.check_authors(statement.author for statement in statements)

@@ -27,7 +27,7 @@ from adk_graph_memory.records.results import (
     StoredEntity,
     StoredFact,
 )
-from adk_graph_memory.records.scopes import SharedMemory
+from adk_graph_memory.records.scopes import SharedMemory, check_flags
 from adk_graph_memory.records.turns import Statement, Turn
 from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever
 from adk_graph_memory.runtime import telemetry
@@ -75,6 +75,7 @@ class UserMemory(UserContext):
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
+        check_flags(replace_metadata=options.get("replace_metadata", False))
         return await ingestion.remember_turns(self, turns, session_id=session_id, **options)
 
     async def enqueue(self, turns: Sequence[Turn], *, session_id: str) -> int:

@@ -138,6 +138,17 @@ def check_count(name: str, value: object) -> None:
         raise errors.InvalidArgument(reason=f"{name}={value!r} is not a whole number of at least 0")
 
 
+def check_flags(**flags: object) -> None:
+    """Refuse what is neither True nor False: a text such as ``no`` would count as true.
+
+    Raises:
+        errors.InvalidArgument: one of the arguments with these names is neither.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise errors.InvalidArgument(reason=f"{name}={value!r} is neither True nor False")
+
+
 def check_items(what: str, items: Iterable[T], kind: type[Any]) -> list[T]:
     """List the items, or raise an error that calls them ``what``.
 

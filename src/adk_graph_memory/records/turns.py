@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from adk_graph_memory import errors
 from adk_graph_memory.language.dates import apply_fixed_offset
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.records.scopes import check_id, check_text
+from adk_graph_memory.records.scopes import check_flags, check_id, check_text
 
 MemoryKind = Literal["fact", "event"]
 Role = Literal["user", "model"]
@@ -100,6 +100,7 @@ class Statement:
         for name in ("author", "id", "topic"):
             if (value := getattr(self, name)) is not None:
                 check_text(f"a statement's {name}", value)
+        check_flags(replaces_metadata=self.replaces_metadata)
         if self.id is not None:
             check_id("a statement's id", self.id)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))

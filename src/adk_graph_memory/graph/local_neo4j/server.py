@@ -29,6 +29,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph.local_neo4j import jars
 from adk_graph_memory.graph.local_neo4j.jars import Java
 from adk_graph_memory.graph.sync_driver import open_session
+from adk_graph_memory.records.scopes import check_flags
 
 # Ask Linux for SIGTERM when the parent ends, exit if it has ended already, then exec the command. This is a separate
 # program because preexec_fn, the other way to run code in the child, can deadlock in a process with threads.
@@ -376,6 +377,7 @@ class LocalNeo4j:
         Raises:
             errors.LocalServerError: it did not start; the subclass and its message say what to do.
         """
+        check_flags(outlive=outlive)
         check_platform()
         with self._lock:
             if self.pid:

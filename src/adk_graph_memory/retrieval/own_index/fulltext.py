@@ -18,6 +18,7 @@ from adk_graph_memory.graph import lucene
 from adk_graph_memory.graph.statements import load_cypher_files
 from adk_graph_memory.language.detection import WIDE_CHARACTER, load_stop_words
 from adk_graph_memory.language.text import join_lines
+from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.retrieval.own_index.results import read_hit
 
 ENGLISH_STOP_WORDS = frozenset(
@@ -116,6 +117,7 @@ class FulltextRetriever(Retriever):
         neo4j_database: str | None = None,
     ) -> None:
         super().__init__(driver, neo4j_database)
+        check_flags(filter_stop_words=filter_stop_words)
         self.index_name, self.retrieval_query, self.result_formatter = index_name, retrieval_query, result_formatter
         self._stop_words = choose_stop_words(language) if filter_stop_words else frozenset[str]()
 

@@ -32,6 +32,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.models.embedder import EmbedderAdapter, EmbedderChoice, check_choice
+from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.retrieval.own_index.fulltext import (
     STATEMENTS,
     FulltextRetriever,
@@ -290,6 +291,8 @@ class IndexRetrieval(Closeable):
         self._embedder_choice, self.top_k = embedder, check_top_k(top_k)
         self._query_params = check_parameters(query_params or {})
         self._check_arguments()
+        if filter_stop_words is not None:
+            check_flags(filter_stop_words=filter_stop_words)
         is_filtering = index_type != "vector" and filter_stop_words is not False
         self._language, self._stop_words = language, choose_stop_words(language) if is_filtering else frozenset[str]()
         self.connection = Connection(

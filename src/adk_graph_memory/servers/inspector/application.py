@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adk_graph_memory import errors
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import STATIC_FOLDER, load_templates
+from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.servers.access import Identify, check_identify
 from adk_graph_memory.servers.inspector import changes, json_routes, pages
 from adk_graph_memory.servers.inspector.visits import Reception
@@ -55,12 +56,13 @@ def inspector(
 
     Raises:
         errors.ExtraMissing: Jinja2 is not installed.
-        errors.InvalidArgument: ``identify`` is not a function, or the secret is not bytes.
+        errors.InvalidArgument: ``identify`` is not a function, ``write`` is not a bool, or the secret is not bytes.
 
     Example:
         app.mount("/memory", inspector(memory, lambda request: ("home", request.state.user)))
     """
     check_identify(identify)
+    check_flags(write=write)
     if not isinstance(secret, bytes | None):
         raise errors.InvalidArgument(reason="the secret is not made of bytes")
     load_templates()

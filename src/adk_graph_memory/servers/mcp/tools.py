@@ -25,6 +25,7 @@ from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.history import Proposal
 from adk_graph_memory.records.inspection import InspectedFact, RevisionEntry
 from adk_graph_memory.records.results import IngestReport, Recollection
+from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.records.turns import Origin, Statement
 from adk_graph_memory.servers.access import Identify, check_identify, find_memory
 
@@ -140,13 +141,14 @@ def make_mcp_server(
 
     Raises:
         errors.ExtraMissing: the MCP SDK is not installed.
-        errors.InvalidArgument: ``identify`` is not a function.
+        errors.InvalidArgument: ``identify`` is not a function, or a flag is not a bool.
 
     Example:
         server = make_mcp_server(memory, lambda request: ("home", "ana"))
         server.run()  # on stdio
     """
     check_identify(identify)
+    check_flags(speaks_for_user=speaks_for_user, allow_write=allow_write)
     server = MCPServer(
         "adk-graph-memory",
         version=metadata.version("adk-graph-memory"),
