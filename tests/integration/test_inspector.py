@@ -525,6 +525,16 @@ async def test_a_day_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
     assert "no day such as" in (await get_page(client, "/?question=x&as_of=soon", 400)).text
 
 
+@pytest.mark.parametrize("confirmed", [{}, {"confirmed": "yes"}], ids=["preview", "confirmed"])
+@pytest.mark.parametrize("name", ["correct", "pin", "retract", "accept", "decline", "release", "reject", "undo"])
+async def test_what_is_not_there_is_refused_before_anybody_confirms(
+    client: httpx.AsyncClient, name: str, confirmed: dict[str, str]
+) -> None:
+    fields = {"id": "nobody-has-this", "ingest": "nobody-has-this", "text": "It is so"}
+    answer = await client.post(f"/changes/{name}", data={**fields, **confirmed})
+    assert (answer.status_code, "nobody-has-this" in answer.text) == (404, True)
+
+
 @pytest.mark.slow
 async def test_an_unknown_address_is_answered_with_a_page(client: httpx.AsyncClient) -> None:
     await get_page(client, "/nowhere", 404)

@@ -33,8 +33,10 @@ FOUND_BY: Mapping[str, Call] = {
     "history": lambda user, id: user.history(id),
     "entity": lambda user, id: user.entity(id),
     "undo": lambda user, id: user.undo(id),
+    "preview_undo": lambda user, id: user.preview_undo(id),
     "correct": lambda user, id: user.correct(id, text="It is so"),
     "pin": lambda user, id: user.pin(id),
+    "pin, previewed": lambda user, id: user.pin(id, preview=True),
     "unpin": lambda user, id: user.unpin(id),
     "retract": lambda user, id: user.retract(id),
     "rollback": lambda user, id: user.rollback(id, "a revision"),
@@ -46,6 +48,7 @@ FOUND_BY: Mapping[str, Call] = {
     "propose_correction": lambda user, id: user.propose_correction(id, text="It is so"),
     "propose_forgetting": lambda user, id: user.propose_forgetting(id),
     "accept_proposal": lambda user, id: user.accept_proposal(id),
+    "accept_proposal, previewed": lambda user, id: user.accept_proposal(id, preview=True),
     "decline_proposal": lambda user, id: user.decline_proposal(id),
 }
 """What needs something that the user has: whatever else is given as its id or name is not found."""
@@ -55,7 +58,6 @@ CHOSEN_BY: Mapping[str, Call] = {
     "forget_event": lambda user, id: user.forget_event(id, session_id="s"),
     "forget_event of": lambda user, id: user.forget_event("t1", session_id=id),
     "forget_session": lambda user, id: user.forget_session(id),
-    "preview_undo": lambda user, id: user.preview_undo(id),
 }
 """What ignores an id that the user does not have."""
 LISTED_BY: Mapping[str, Call] = {

@@ -7,7 +7,7 @@ their events, and the database's logs keep what was written for a while.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -142,16 +142,22 @@ async def undo_ingest(user: UserContext, ingest_id: str) -> Receipt:
     Raises:
         errors.NotFound: this user's memory holds nothing from this ingest.
     """
-    check_text("the ingest", ingest_id)
-    receipt = await user.rewriter.erase_memories(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
-    if not receipt.ids:
-        where = "`adk-graph-memory history`, which names the ingests of a fact"
-        raise errors.NotFound(what=f"ingest {ingest_id!r} of this user", where=where)
-    return receipt
+    return await user.rewriter.erase_memories(_choose_ingest(ingest_id))
 
 
 async def preview_undoing(user: UserContext, ingest_id: str) -> MemoryChange:
-    """Return which facts and names :func:`undo_ingest` would change; nothing is written."""
-    check_text("the ingest", ingest_id)
-    rewrite = await user.rewriter.preview_erasure(lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
+    """Return which facts and names :func:`undo_ingest` would change; nothing is written. It raises the same."""
+    rewrite = await user.rewriter.preview_erasure(_choose_ingest(ingest_id))
     return replace(describe_change(ingest_id, rewrite), turns=len(rewrite.erasure.turn_ids))
+
+
+def _choose_ingest(ingest_id: str) -> Callable[[MemorySnapshot], Erasure]:
+    check_text("the ingest", ingest_id)
+
+    def select(snapshot: MemorySnapshot) -> Erasure:
+        if (erasure := Erasure.select_ingest(snapshot, ingest_id)).ids:
+            return erasure
+        where = "`adk-graph-memory history`, which names the ingests of a fact"
+        raise errors.NotFound(what=f"ingest {ingest_id!r} of this user", where=where)
+
+    return select

@@ -278,7 +278,7 @@ async def accept_proposal(user: UserContext, id: str, *, preview: bool = False) 
         errors.NotFound: this user has no proposal with this id.
     """
     check_flags(preview=preview)
-    proposal = await _find_proposal(user, id)
+    proposal = await find_proposal(user, id)
     if proposal.action == "correct":
         reason = f"proposed by {proposal.by}" + (f": {proposal.reason}" if proposal.reason else "")
         change = await correct_fact(user, proposal.memory_id, text=proposal.text, reason=reason, preview=preview)
@@ -298,7 +298,7 @@ async def decline_proposal(user: UserContext, id: str) -> Proposal:
     Raises:
         errors.NotFound: this user has no proposal with this id.
     """
-    proposal = await _find_proposal(user, id)
+    proposal = await find_proposal(user, id)
     await reviews.withdraw_proposals(user.graph, [id])
     return proposal
 
@@ -316,7 +316,12 @@ async def _propose(user: UserContext, action: ProposalAction, id: str, text: str
     return proposal
 
 
-async def _find_proposal(user: UserContext, id: str) -> Proposal:
+async def find_proposal(user: UserContext, id: str) -> Proposal:
+    """Find what an agent proposed.
+
+    Raises:
+        errors.NotFound: this user has no proposal with this id.
+    """
     check_text("the id", id)
     for proposal in await reviews.fetch_proposals(user.graph):
         if proposal.id == id:
@@ -359,12 +364,21 @@ async def reject_fact(user: UserContext, id: str) -> HeldFact:
     return held
 
 
-async def _review(user: UserContext, id: str, change: Callable[[Reading, int], Reading]) -> HeldFact:
+async def find_held_fact(user: UserContext, id: str) -> HeldFact:
+    """Find a fact that a guard holds back.
+
+    Raises:
+        errors.NotFound: this user has no held fact with this id.
+    """
     check_text("the id", id)
-    facts = await reviews.fetch_held_facts(user.graph)
-    held = next((fact for fact in facts if fact.id == id), None)
-    if held is None:
-        raise errors.NotFound(what=f"held fact {id!r} of this user", where="`adk-graph-memory review`")
+    for fact in await reviews.fetch_held_facts(user.graph):
+        if fact.id == id:
+            return fact
+    raise errors.NotFound(what=f"held fact {id!r} of this user", where="`adk-graph-memory review`")
+
+
+async def _review(user: UserContext, id: str, change: Callable[[Reading, int], Reading]) -> HeldFact:
+    held = await find_held_fact(user, id)
 
     def revise(reading: Reading) -> Reading:
         refs = [fact.ref for fact in reading.held if reviews.format_held_id(reading.id, fact.ref) == id]

@@ -360,6 +360,7 @@ class UserMemory(UserContext):
         """Return which facts and names would change if :meth:`undo` took this ingest back; nothing is written.
 
         Raises:
+            errors.NotFound: this user's memory holds nothing from this ingest.
             errors.DatabaseError: the graph could not be read.
         """
         return await forgetting.preview_undoing(self, ingest_id)

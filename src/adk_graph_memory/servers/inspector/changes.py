@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from adk_graph_memory.language.dates import format_english_date
 from adk_graph_memory.language.text import format_count
+from adk_graph_memory.memory import owner
 from adk_graph_memory.memory.ingestion import resume_ingests
 from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.history import FactVersion, HeldFact, MemoryChange, Proposal
@@ -134,6 +135,9 @@ def _describe_version(fact: FactVersion | None) -> str:
     return f"{fact.text} ({note})" if note else fact.text
 
 
+_Find = Callable[[UserMemory, str], Awaitable[Proposal | HeldFact]]
+
+
 # -- the changes ------------------------------------------------------------------------------------------------
 
 
@@ -176,13 +180,14 @@ async def _accept(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
     return await visit.user.accept_proposal(_get_field(fields, "id"), preview=preview)
 
 
-def _decide(method: Callable[..., Awaitable[Proposal | HeldFact]], before: str, after: str) -> Change:
-    """Make the change that a method of the memory makes of what waits for its owner, and say so before and after."""
+def _decide(find: _Find, method: _Find, before: str, after: str) -> Change:
+    """Make the change that a method of the memory makes of what waits for its owner, and say so before and after.
+
+    Without a change, the other function only makes sure that it still waits.
+    """
 
     async def decide(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
-        id = _get_field(fields, "id")
-        if not preview:
-            await method(visit.user, id)
+        await (find if preview else method)(visit.user, _get_field(fields, "id"))
         return before if preview else after
 
     return decide
@@ -247,19 +252,31 @@ ACTIONS: Mapping[str, Action] = {
     "decline": Action(
         "Decline it?",
         "Decline",
-        _decide(UserMemory.decline_proposal, "Memory stays as it is.", "Declined. Memory is as it was."),
+        _decide(
+            owner.find_proposal, UserMemory.decline_proposal, "Memory stays as it is.", "Declined. Memory is as it was."
+        ),
         ("id",),
     ),
     "release": Action(
         "Remember it?",
         "Remember",
-        _decide(UserMemory.release, "It becomes part of memory, as if no guard had held it.", "It is remembered."),
+        _decide(
+            owner.find_held_fact,
+            UserMemory.release,
+            "It becomes part of memory, as if no guard had held it.",
+            "It is remembered.",
+        ),
         ("id",),
     ),
     "reject": Action(
         "Delete it for good?",
         "Delete",
-        _decide(UserMemory.reject, f"The turn that it was read from stays. {CANNOT_BE_UNDONE}", "It is deleted."),
+        _decide(
+            owner.find_held_fact,
+            UserMemory.reject,
+            f"The turn that it was read from stays. {CANNOT_BE_UNDONE}",
+            "It is deleted.",
+        ),
         ("id",),
     ),
     "undo": Action(
