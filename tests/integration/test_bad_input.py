@@ -593,3 +593,14 @@ async def test_ids_and_names_that_are_no_text_are_refused(memory, app_name):
         await memory.user(app_name, None).forget_user()
     with pytest.raises(errors.InvalidArgument, match="no list of kinds"):
         await memory.prune(only="memory")
+
+
+async def test_a_stored_turn_whose_author_is_blank_is_read_as_its_roles(neo4j_server, app_name):
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as memory:
+        user = memory.user(**owner(app_name))
+        await user.enqueue([turn("I keep bees in Braga", "t1")], session_id="s")
+        blank = "MATCH (e:TestHashEvent {scope: $scope}) SET e.author = ' '"  # as graphs from before may have it
+        await memory.connection.run_cypher(blank, {"scope": user.scope.key})
+        [report] = await memory.resume(**owner(app_name))
+        assert (report.turns, [fact.author async for fact in user.facts()]) == (1, ["user"])

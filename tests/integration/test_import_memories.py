@@ -85,6 +85,22 @@ async def test_a_row_of_a_shared_memory_holds_up_no_other(memory, app_name, tmp_
     assert "cannot be a user's id" in receipt.problems[0].reason
 
 
+async def test_a_row_that_no_memory_can_take_holds_up_no_other(memory, app_name, tmp_path):
+    path = tmp_path / "memory.db"
+    await write_sqlite_memory(path, app_name)
+    with closing(sqlite3.connect(path)) as database, database:
+        rows = database.execute("SELECT id FROM memory_events ORDER BY id LIMIT 2").fetchall()
+        database.execute("UPDATE memory_events SET author = ' ' WHERE id = ?", rows[0])
+        database.execute("UPDATE memory_events SET event_id = ? WHERE id = ?", ("x" * 9_000, *rows[1]))
+    options = ImportOptions("adk-sqlite-memory")
+    receipts = [await import_source(target, str(path), options) for target in (None, memory)]
+    assert [receipt.skipped for receipt in receipts] == [{"unreadable": 2}] * 2
+    assert receipts[1].memories["new"] == MEMORY_COUNT - 2
+    reasons = sorted(row.reason for row in receipts[1].problems)
+    assert "shorten it" in reasons[0]
+    assert "names nobody" in reasons[1]
+
+
 @pytest.mark.slow
 async def test_mem0_memories_come_over(memory, app_name, tmp_path):
     path = write_json(tmp_path / "mem0.json", make_mem0_export())

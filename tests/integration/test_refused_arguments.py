@@ -26,6 +26,7 @@ NO_TEXTS = (None, 7, b"x", ["x"], {"x": 1}, object())
 NO_COUNTS = (-1, "5", 1.5, float("nan"), float("inf"), True)
 NO_MOMENTS = (NAIVE, "2026-03-02", 5, datetime(1, 1, 1, tzinfo=UTC))
 NO_FLAGS = ("no", 0, None)
+NO_NAMES = ("", " \n", "\u200b")
 UNKNOWN = ("", " \n", "nobody-has-this", "a\x00b", LONG)
 
 FOUND_BY: Mapping[str, Call] = {
@@ -138,6 +139,10 @@ OTHERS: Mapping[str, tuple[Call, tuple[Any, ...]]] = {
     "as_of": (lambda user, as_of: user.recall("Faro", as_of=as_of), ("x", NOON)),
     "facts as_of": (lambda user, as_of: user.facts(as_of=as_of), ("x", NOON)),
     "schema": (lambda user, schema: user.profile(schema=schema), (5, "x", [Filters])),
+    "author": (lambda user, name: user.promote(user.fact_id, to=SharedMemory("team"), author=name), NO_NAMES),
+    "of turn": (lambda user, name: user.remember([Turn("t8", name, "So", NOON)], session_id="t"), NO_NAMES),
+    "of a statement": (lambda user, name: user.add_statements([Statement("So", NOON, name)]), NO_NAMES),
+    "by": (lambda user, name: user.propose_forgetting(user.fact_id, by=name), NO_NAMES),
     "sessions": (lambda user, flag: user.forget_user(sessions=flag), NO_FLAGS),
     "artifacts": (lambda user, flag: user.forget_user(artifacts=flag), NO_FLAGS),
     "with_turns": (lambda user, flag: user.forget(user.fact_id, with_turns=flag), NO_FLAGS),
@@ -265,7 +270,7 @@ async def test_what_is_of_another_kind_is_refused(
     user: FilledMemory, calls: Mapping[str, tuple[Call, tuple[Any, ...]]]
 ) -> None:
     given = ((name, call, value) for name, (call, values) in calls.items() for value in values)
-    says = "give|which is no|is no|is neither|is not|keys have to be text|are no ids"
+    says = "give|which is no|is no|is neither|names nobody|is not|keys have to be text|are no ids"
     await check_refusals(user, given, errors.InvalidArgument, says=says)
     lists = ((name, call, value) for name, (call, _) in calls.items() for value in (None, 5) if calls is MADE_OF)
     allowed = ("topics", "shared")  # None leaves them out

@@ -241,6 +241,15 @@ def test_what_a_memory_is_stands_in_its_entry() -> None:
     }
 
 
+@pytest.mark.parametrize("author", ["", " \n", "\u200b"])
+def test_an_event_whose_author_is_blank_is_refused(author: str, caplog: pytest.LogCaptureFixture) -> None:
+    events = [says(author, "I keep bees.", id="e7"), says("user", "I keep goats.", id="e8")]
+    with pytest.raises(InputValidationError, match=r"'e7'.* names nobody"):
+        memory_codec.make_turns(events)
+    assert [turn.id for turn in memory_codec.make_turns(events, lenient=True)] == ["e8"]
+    assert "'e7'" in caplog.text
+
+
 @pytest.mark.parametrize("author", ["user", "companion"])
 async def test_what_stands_beside_a_functions_response_is_nobodys_own_word(author: str) -> None:
     answered = types.Part.from_function_response(name="read_mail", response={"from": "Rita"})

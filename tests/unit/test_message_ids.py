@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory.maf.history_provider import decode_message, encode_message
-from adk_graph_memory.maf.message_ids import count_known, derive_message_ids, digest_message, get_digest
+from adk_graph_memory.maf.message_ids import choose_author, count_known, derive_message_ids, digest_message, get_digest
 
 TEXTS = st.lists(st.sampled_from(["yes", "no", "why?"]), max_size=8)
 
@@ -71,3 +71,10 @@ def test_a_message_is_the_same_after_it_was_stored() -> None:
     assert decoded_message.to_dict() == message.to_dict()
     assert digest_message(decoded_message) == digest_message(message)
     assert (event["author"], event["text"]) == ("companion", "I look.")
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\u200b"])
+def test_a_blank_name_is_no_author(blank: str) -> None:
+    assert choose_author(Message("assistant", ["Hi"], author_name=blank), "companion") == "companion"
+    assert choose_author(Message("assistant", ["Hi"], author_name=blank), blank) == "assistant"
+    assert choose_author(Message("user", ["Hi"], author_name=blank)) == "user"

@@ -114,6 +114,7 @@ def without(*keys: str) -> str:
             "not a JSON object",
         ),
         (without("id", "timestamp"), "talk.json, event 1", "no id and no timestamp"),
+        (written(session()).replace('"author":"user"', '"author":" "'), "talk.json, event 1", "no author"),
         (written(session()).replace("1780000000.0", '"noon"'), "talk.json, event 1", "timestamp"),
         (
             written(session()).replace("1780000000.0", '"noon"').replace('"author":"user"', '"author":5'),
@@ -124,7 +125,7 @@ def without(*keys: str) -> str:
         (written(session()).replace("bees", "\\ud800"), "talk.json, event 1", "hex escape"),
         (f"{written(session())}\n{'[' * 100_000}", "talk.json, line 2", "not JSON"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, place: str, reason: str) -> None:
     unreadable = [

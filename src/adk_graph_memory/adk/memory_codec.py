@@ -191,7 +191,7 @@ def make_turns(
         session: further events, which tell who is an agent.
 
     Raises:
-        InputValidationError: an id is too long, or a timestamp is invalid.
+        InputValidationError: an id is too long, a timestamp is invalid, or nobody is named as the author.
     """
     agents = {
         event.author
@@ -216,14 +216,17 @@ def make_turns(
 
 def _make_turn(event: Event, text: str, zone: tzinfo, agents: Set[str]) -> Turn:
     origin = _find_origin(event, agents)
-    return Turn(
-        id=session_codec.check_id("The event's id", event.id),
-        author=event.author,
-        text=text,
-        at=localize_timestamp(zone, session_codec.check_timestamp(event)),
-        role="user" if origin == "user" else "model",
-        origin=origin,
-    )
+    try:
+        return Turn(
+            id=session_codec.check_id("The event's id", event.id),
+            author=event.author,
+            text=text,
+            at=localize_timestamp(zone, session_codec.check_timestamp(event)),
+            role="user" if origin == "user" else "model",
+            origin=origin,
+        )
+    except errors.InvalidArgument as error:
+        raise InputValidationError(f"Event {event.id!r} cannot be remembered: {error.reason}.") from error
 
 
 def split_rewound(
@@ -318,7 +321,7 @@ def _make_statement(
     statement = Statement(
         text=text,
         at=_parse_timestamp(entry.timestamp, zone),
-        author=entry.author,
+        author=entry.author or None,
         id=id,
         metadata={**options.metadata, **call_metadata},
         replaces_metadata=options.replaces_metadata,

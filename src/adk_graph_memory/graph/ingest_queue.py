@@ -19,7 +19,7 @@ from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.language.dates import get_utc_offset, restore_datetime
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import KnownEntity
-from adk_graph_memory.records.scopes import Scope
+from adk_graph_memory.records.scopes import OWNER_NAME, Scope, is_blank
 from adk_graph_memory.records.turns import Passage, Turn, is_evidence
 from adk_graph_memory.runtime import telemetry
 
@@ -350,7 +350,10 @@ def read_turn(row: Mapping[str, Any]) -> Turn:
     """Read a turn from the map that statements return."""
     at = restore_datetime(row["timestamp"], row["offset"])
     role: Literal["user", "model"] = "model" if row["role"] == "model" else "user"
-    return Turn(row["id"], row["author"], row["text"], at, role, row["seq"] or 0, origin=row["origin"])
+    author = row["author"]
+    if is_blank(author):  # of a graph, or an export, from before these were refused
+        author = "agent" if role == "model" else OWNER_NAME
+    return Turn(row["id"], author, row["text"], at, role, row["seq"] or 0, origin=row["origin"])
 
 
 def _read_pending_turn(row: Mapping[str, Any]) -> Turn:

@@ -23,6 +23,7 @@ from adk_graph_memory.graph import planning, sessions
 from adk_graph_memory.graph.connection import Auth, Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.maf.message_ids import (
+    choose_author,
     count_known,
     derive_message_ids,
     digest_message,
@@ -44,7 +45,7 @@ def encode_message(message: Message, *, id: str, run_id: str, timestamp: float) 
     Raises:
         errors.InvalidArgument: the message cannot be kept as JSON.
     """
-    text, author = get_spoken_text(message), "user" if message.role == "user" else message.author_name or message.role
+    text, author = get_spoken_text(message), choose_author(message, message.role)
     body = {
         "id": id,
         "invocationId": run_id,

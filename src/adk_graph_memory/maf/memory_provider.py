@@ -17,6 +17,7 @@ from adk_graph_memory.language.dates import localize_timestamp, read_state_zone
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.maf import _compat
 from adk_graph_memory.maf.message_ids import (
+    choose_author,
     count_known,
     derive_message_ids,
     digest_message,
@@ -259,7 +260,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         turns = [
             Turn(
                 id,
-                author="user" if message.role == "user" else message.author_name or agent.name or "assistant",
+                author=choose_author(message, agent.name),
                 text=get_spoken_text(message),
                 at=at,
                 role="user" if find_origin(message) == "user" else "model",

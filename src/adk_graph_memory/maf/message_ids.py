@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from agent_framework import Message
 
 from adk_graph_memory.language.text import digest
+from adk_graph_memory.records.scopes import is_blank
 from adk_graph_memory.records.turns import Origin
 
 SEPARATOR = "."
@@ -24,6 +25,12 @@ def get_spoken_text(message: Message) -> str:
     """Join the message's text, without reasoning, in Unicode's NFC; half characters are replaced."""
     text = "\n".join(content.text for content in message.contents if content.type == "text" and content.text)
     return unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode()).strip()
+
+
+def choose_author(message: Message, *others: str | None) -> str:
+    """Choose the author of a message: the user, or of the message's own name and the others the first that is one."""
+    names = ("user",) if message.role == "user" else (message.author_name, *others)
+    return next((name for name in names if name and not is_blank(name)), "assistant")
 
 
 def find_origin(message: Message) -> Origin:

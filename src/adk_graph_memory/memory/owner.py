@@ -34,7 +34,7 @@ from adk_graph_memory.records.facts import Fact, Proposition
 from adk_graph_memory.records.history import HeldFact, MemoryChange, Proposal, ProposalAction
 from adk_graph_memory.records.memory import DerivedEntity, DerivedMemory, MemorySnapshot
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, Reading, RulingOperation
-from adk_graph_memory.records.scopes import check_flags, check_text
+from adk_graph_memory.records.scopes import check_flags, check_name, check_text
 from adk_graph_memory.records.turns import OWNER_SESSION, Turn, check_timezone_aware, is_evidence
 from adk_graph_memory.runtime import telemetry
 
@@ -305,7 +305,7 @@ async def decline_proposal(user: UserContext, id: str) -> Proposal:
 
 async def _propose(user: UserContext, action: ProposalAction, id: str, text: str, reason: str, by: str) -> Proposal:
     check_text("the id", id)
-    check_text("who proposes it", by)
+    check_name("who proposes it", by)
     why = await _redact_reason(user, reason)
     target = await reviews.fetch_target(user.graph, id)
     if action == "correct":

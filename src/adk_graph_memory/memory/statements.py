@@ -24,7 +24,7 @@ from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact,
 from adk_graph_memory.records.facts import Fact, KnownEntity
 from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope, SharedMemory, check_flags, check_items, check_text
+from adk_graph_memory.records.scopes import Scope, SharedMemory, check_flags, check_items, check_name, check_text
 from adk_graph_memory.records.turns import PROMOTED_SESSION, STATEMENT_SESSION, Passage, Role, Statement, Turn
 from adk_graph_memory.runtime import telemetry
 
@@ -140,13 +140,13 @@ async def promote_fact(user: UserContext, id: str, to: SharedMemory, *, author: 
     """
     check_text("the id", id)
     if author is not None:
-        check_text("the author", author)
+        check_name("the author", author)
     redactor, scope = user.engine.redactor, user.scope
     target = replace(user, scope=Scope(scope.app_name, check_shared(to)))
     if target == user:
         raise errors.InvalidArgument(reason=f"the fact is in {to!s} already")
     snapshot = await snapshots.fetch_snapshot(user.graph)
-    author = await redactor.redact_text(author or scope.user_id)
+    author = await redactor.redact_text(scope.user_id if author is None else author)
     if (row := snapshot.statements.get(id)) is not None and row["stands"]:
         statement = fact_rows.read_statement(row)
         statement = replace(statement, author=author if statement.author == "user" else statement.author)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -10,6 +11,9 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.text import digest
 
 T = TypeVar("T")
+
+_INVISIBLE = frozenset(("Cc", "Cf", "Zl", "Zp", "Zs"))
+"""The categories of characters that show nothing."""
 
 MAX_KEY_BYTES = 8_000
 """Bytes (UTF-8) of what is indexed together: Neo4j refuses an index key above 8,167 bytes, our own part included."""
@@ -107,13 +111,12 @@ class Scope:
         """Refuse words for a shared memory that do not tell who says them; None stands for nobody known.
 
         Raises:
-            errors.InvalidArgument: an author is ``user``, or blank.
+            errors.InvalidArgument: an author is ``user``.
         """
-        nameless = [author for author in authors if author is not None and author.strip() in ("", OWNER_NAME)]
-        if self.is_shared and nameless:
-            author = nameless[0]
+        if self.is_shared and any(author is not None and author.strip() == OWNER_NAME for author in authors):
             reason = (
-                f"several people share this memory, so author {author!r} could be any of them: give the person's name"
+                f"several people share this memory, so author {OWNER_NAME!r} could be any of them: give the person's "
+                f"name"
             )
             raise errors.InvalidArgument(reason=reason)
 
@@ -126,6 +129,22 @@ def check_text(what: str, value: object) -> None:
     """
     if not isinstance(value, str):
         raise errors.InvalidArgument(reason=f"{what} is {value!r}, not a text")
+
+
+def check_name(what: str, value: object) -> None:
+    """Refuse what is no name of anybody: no text, or a text that shows nothing.
+
+    Raises:
+        errors.InvalidArgument: it is none.
+    """
+    check_text(what, value)
+    if is_blank(str(value)):
+        raise errors.InvalidArgument(reason=f"{what} is {value!r}, which names nobody: give a name")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it is empty, or all of it is white space or invisible."""
+    return all(unicodedata.category(character) in _INVISIBLE for character in text)
 
 
 def check_count(name: str, value: object) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from adk_graph_memory import errors
 from adk_graph_memory.language.dates import apply_fixed_offset
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.records.scopes import check_flags, check_id, check_text
+from adk_graph_memory.records.scopes import check_flags, check_id, check_name, check_text
 
 MemoryKind = Literal["fact", "event"]
 Role = Literal["user", "model"]
@@ -56,7 +56,7 @@ class Turn:
     def __post_init__(self) -> None:
         check_text("a turn's id", self.id)
         check_id("a turn's id", self.id)
-        check_text("a turn's author", self.author)
+        check_name(f"the author of turn {self.id!r}", self.author)
         if self.role not in get_args(Role):
             raise errors.InvalidArgument(reason=f"{self.role!r} is no role of a turn: give 'user' or 'model'")
         object.__setattr__(self, "origin", check_origin(self.origin or _ORIGINS_BY_ROLE[self.role]))
@@ -97,7 +97,7 @@ class Statement:
         object.__setattr__(self, "origin", check_origin(self.origin or ("user" if self.author == "user" else "import")))
         for moment in (self.at, *filter(None, (self.expires_at,))):
             check_timezone_aware(moment)
-        for name in ("author", "id", "topic"):
+        for name in ("id", "topic"):
             if (value := getattr(self, name)) is not None:
                 check_text(f"a statement's {name}", value)
         check_flags(replaces_metadata=self.replaces_metadata)
@@ -105,6 +105,8 @@ class Statement:
             check_id("a statement's id", self.id)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
+        if self.author is not None:
+            check_name(f"the author of the statement {self.text!r}", self.author)
 
 
 class Passage(NamedTuple):

@@ -55,7 +55,7 @@ class MemoryWriter:
 
     async def _write_user(self, user: UserMemory, rows: Sequence[SourceMemory]) -> None:
         now, redactor = datetime.now(UTC), user.engine.redactor
-        statements = await redactor.redact_statements([self._convert_source_memory(row, now) for row in rows])
+        statements = await redactor.redact_statements([_convert_source_memory(row, self.source, now) for row in rows])
         ids = [compute_statement_memory_id(statement.id or "") for statement in statements]
         before = await transfer.fetch_told_memories(user.graph, ids)
 
@@ -73,15 +73,16 @@ class MemoryWriter:
             else:
                 self.tally.count("memories", "changed" if ids[number] in before else "new")
 
-    def _convert_source_memory(self, row: SourceMemory, now: datetime) -> Statement:
-        return Statement(
-            text=row.text,
-            at=row.at or now,
-            author=row.author,
-            id=f"{self.source}:{row.id}",
-            metadata={**row.metadata, "imported_from": self.source},
-            origin=row.origin,
-        )
+
+def _convert_source_memory(row: SourceMemory, source: str, now: datetime) -> Statement:
+    return Statement(
+        text=row.text,
+        at=row.at or now,
+        author=row.author,
+        id=f"{source}:{row.id}",
+        metadata={**row.metadata, "imported_from": source},
+        origin=row.origin,
+    )
 
 
 EventPages = AsyncIterator[Sequence[Mapping[str, Any]]]
@@ -323,6 +324,7 @@ class Importer:
                 self.tally.skip(row.place, UNNAMED, f"it names no {' and no '.join(missing)}")
                 return None
             Scope(owned.app_name or "", owned.user_id or "").check_authors([owned.author])
+            _convert_source_memory(owned, self._options.source, datetime.now(UTC))
         except errors.InvalidArgument as error:
             self.tally.skip(row.place, "unreadable", error.reason)
             return None

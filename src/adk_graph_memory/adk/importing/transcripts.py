@@ -118,7 +118,7 @@ def _parse_event(value: Any, place: str) -> Event:
     """Parse an event; ADK would replace a missing id or timestamp by a new one at each import, so both are required."""
     if not isinstance(value, dict):
         raise errors.UnreadableTranscript(place=place, reason="it is not a JSON object")
-    if missing := [key for key in ("id", "author", "timestamp") if not value.get(key)]:
+    if missing := [key for key in ("id", "author", "timestamp") if not str(value.get(key) or "").strip()]:
         raise errors.UnreadableTranscript(place=place, reason=f"it has no {' and no '.join(missing)}")
     try:
         return session_codec.decode_event(json.dumps(value))
