@@ -76,6 +76,18 @@ def test_a_message_of_ones_own_is_kept() -> None:
     assert str(errors.DatabaseError("just this", reason="that")) == "just this"
 
 
+@pytest.mark.parametrize("id", ["x" * 9_000, "x y " * 3_000, "漢字" * 3_000], ids=["a word", "words", "no spaces"])
+def test_what_an_error_names_is_cut_in_its_message_alone(id: str) -> None:
+    what = f"fact {id!r} of this user"
+    for error in (errors.NotFound(what=what, where="`facts`"), errors.NotFound(f"There is no {what}.", what=what)):
+        assert len(str(error)) < 1_100
+        assert re.search(r"There is no fact '.{50}.* … .*' of this user", str(error))
+        assert error.what == what
+        assert str(error.add_sentence("Look again.")).endswith(". Look again.")
+    lines = "\n".join(["a line of a log that is short enough"] * 100)
+    assert lines in str(errors.ServerStartFailed(code=1, log="log", tail=lines))
+
+
 def drawn() -> dict[str, str]:
     """Class → parent, as the module's docstring draws it."""
     # inspect.getdoc, because from Python 3.13 on docstrings lose their indentation anyway.
