@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from adk_graph_memory.memory.pages.renderer import build_graph_elements
+from adk_graph_memory.memory.pages.renderer import STATIC_FOLDER, build_graph_elements
 from adk_graph_memory.records.inspection import InspectedEntity
 from adk_graph_memory.records.results import StoredEntity, StoredFact
 
@@ -65,3 +66,20 @@ def test_an_arrow_of_several_facts_is_solid_if_one_of_them_is_so_now() -> None:
     assert draw(make_fact("negated"), treated) == ("not allergic to, treated with", "")
     assert draw(make_fact("negated"), make_fact("asserted", holds=False)) == ("not allergic to", "unreal")
     assert draw(make_fact("asserted", holds=False)) == ("", "over")
+
+
+def test_the_legend_explains_each_kind_of_arrow_by_its_own_line() -> None:
+    pages = STATIC_FOLDER.parent
+    script = (STATIC_FOLDER / "inspector.js").read_text("utf-8")
+    drawn = dict(re.findall(r'"edge\.(\w+)", style: \{ "line-style": "(\w+)"', script))
+    explained = dict(
+        re.findall(
+            r"\.legend \.(\w+) \{ border-bottom: 2px (\w+)", (STATIC_FOLDER / "inspector.css").read_text("utf-8")
+        )
+    )
+    assert explained == drawn == {"unreal": "dotted", "over": "dashed"}
+    [legend] = re.findall(r'<ul class="legend">.*</ul', (pages / "templates" / "entity.html").read_text("utf-8"))
+    assert dict(re.findall(r'<span class="(\w+)">([^<{]+)</span>', legend)) == {
+        "unreal": "denied, planned, possible or hearsay",
+        "over": "is over, or was never so",
+    }

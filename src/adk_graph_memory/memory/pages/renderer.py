@@ -337,7 +337,7 @@ def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity
 def _describe_arrow(
     source: str, target: str, facts: Sequence[StoredFact], format_url: Callable[..., str]
 ) -> dict[str, Any]:
-    """Describe an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
+    """Describe an arrow that says what its facts say, each from one day until another; not solid if none is so."""
     periods = [
         (word_link(fact), *(min(day, _LAST_DAY) for day in get_days(fact)), fact.modality == "asserted")
         for fact in facts

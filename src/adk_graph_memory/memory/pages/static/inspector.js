@@ -58,7 +58,7 @@ function drawGraph(place) {
         width: 1.5, "line-color": color("pale"), "target-arrow-color": color("pale"), "target-arrow-shape": "triangle",
         "curve-style": "bezier", "control-point-step-size": 55,
       } },
-      { selector: "edge.unreal", style: { "line-style": "dashed" } },
+      { selector: "edge.unreal", style: { "line-style": "dotted" } },
       { selector: "edge.over", style: { "line-style": "dashed", opacity: 0.4 } },
       { selector: ".not-then", style: { opacity: 0.12 } },
     ],
