@@ -21,12 +21,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from adk_graph_memory import AsOf, GraphMemory, Turn, errors
+from adk_graph_memory import AsOf, Filters, GraphMemory, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.application import app
 from adk_graph_memory.graph import candidates, ingest_queue, writing
 from adk_graph_memory.memory import ingestion
 from adk_graph_memory.models import prompts
+from adk_graph_memory.records.results import DISPUTE_NOTE
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -708,6 +709,12 @@ async def list_marks(memory: GraphMemory, owner: dict[str, str], **options: Any)
     return {fact.text: (fact.holds, fact.is_disputed) async for fact in facts}
 
 
+async def list_told_marks(memory: GraphMemory, owner: dict[str, str], **options: Any) -> dict[str, bool]:
+    """Of each memory that a search finds whether its text for a prompt says that it is disputed."""
+    memories = await memory.recall("Where do I live? Oak Street, Oak St. 5", **owner, **options)
+    return {memory.text: DISPUTE_NOTE in memory.prompt_text for memory in memories}
+
+
 async def test_values_that_may_be_the_same_both_hold_and_are_marked_until_one_ends(
     make: Make, owner: dict[str, str], command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -723,10 +730,18 @@ async def test_values_that_may_be_the_same_both_hold_and_are_marked_until_one_en
     monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", PREFIX)
     listed = await command("facts", "--app", owner["app_name"], "--user", owner["user_id"])
     assert listed.stdout.count("disputed") == 2
+    now = datetime.now(UTC)
+    for options in ({}, {"filters": Filters(kind="fact")}, {"as_of": AsOf(recorded=now)}, {"now": now}):
+        assert await list_told_marks(memory, owner, **options) == {OAK: True, OAK_TOO: True}
+    assert await list_told_marks(memory, owner, now=NOON + timedelta(hours=1)) == {OAK: False}
+    profile = await memory.profile(**owner)
+    assert [(item.fact.text, DISPUTE_NOTE in item.text) for item in profile.items] == [(OAK_TOO, True)]  # one is enough
     [checkup] = [one async for one in memory.check_memories(app_name=owner["app_name"])]
     assert not checkup.findings
     await memory.remember([turn(ELM, day=2)], session_id="s2", **owner)
     assert await list_marks(memory, owner) == {OAK: (False, False), OAK_TOO: (False, False), ELM: (True, False)}
+    assert not any((await list_told_marks(memory, owner)).values())
+    assert DISPUTE_NOTE not in (await memory.profile(**owner)).text
 
 
 @pytest.mark.slow

@@ -169,6 +169,7 @@ FOUND = Recollection(id="event:1", kind="event", text="I live in Porto.", score=
         ({"is_current": False, "ending": "plan"}, "I live in Porto. (was planned)"),
         ({"is_current": False}, "I live in Porto. (no longer so)"),
         ({"is_stale": True}, "I live in Porto. (may no longer be so)"),
+        ({"is_disputed": True}, "I live in Porto. (another value was said too)"),
         ({"manner": "pasted", "writer": "Bob"}, "I live in Porto. (pasted from Bob)"),
         ({"manner": "joking", "question": "Where?"}, "(asked: Where?) I live in Porto. (joking)"),
     ],

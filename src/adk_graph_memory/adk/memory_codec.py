@@ -369,6 +369,7 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
         "superseded_by": list(memory.superseded_by),
         "previously": list(memory.previously),
         "stale": memory.is_stale or None,
+        "disputed": memory.is_disputed or None,
         "modality": memory.modality,
         "manner": memory.manner,
         "writer": memory.writer,

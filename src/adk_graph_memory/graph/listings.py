@@ -245,9 +245,13 @@ async def fetch_profile_facts(graph: UserGraph, *, now: datetime, modalities: Co
     if not rows:
         return ProfileFacts()
     [row] = rows
+    rivals: dict[tuple[str | None, str], list[str]] = {}
+    for columns in row["facts"]:
+        if columns["single"] and columns["modality"] == "asserted" and not columns["object"]:
+            rivals.setdefault(((columns["subject"] or {}).get("key"), columns["predicate"]), []).append(columns["text"])
     candidates = []
     for columns in row["facts"]:
-        fact = fact_rows.read_stored_fact(columns, now)
+        fact = fact_rows.read_stored_fact(columns, now, rivals)
         if fact.holds:
             subject, object = columns["subject"] or {}, columns["object"] or {}
             types = subject.get("type"), object.get("type")

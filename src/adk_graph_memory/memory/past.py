@@ -119,10 +119,16 @@ class PastMemory:
                     seen.add(restated.id)
                     yield restated
 
+    def _is_turn_disputed(self, turn: Recollection) -> bool:
+        places = {(turn.session_id, id) for id in turn.source_event_ids}
+        disputed = (fact for fact in self.facts.values() if fact.is_disputed)
+        return any((source.session_id, source.turn_id) in places for fact in disputed for source in fact.sources)
+
     def _restate(self, memory: Recollection) -> Iterator[Recollection]:
         if memory.kind == "event":
             if memory.id in self.turn_ids and (memory.at is None or memory.at <= self.valid):
-                yield replace(memory, is_current=True, is_stale=False, ending=None, superseded_by=(), previously=())
+                then = replace(memory, is_current=True, is_stale=False, ending=None, superseded_by=(), previously=())
+                yield replace(then, is_disputed=self._is_turn_disputed(memory))
             return
         pending, visited = [memory.id], set[str]()
         while pending:
@@ -157,6 +163,7 @@ def _restate_fact(memory: Recollection, fact: StoredFact, valid: datetime) -> Re
         modality=fact.modality,
         plan=None,
         is_stale=fact.is_stale,
+        is_disputed=fact.is_disputed,
         is_current=True,
         ending=None,
         superseded_by=(),

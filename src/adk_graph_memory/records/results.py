@@ -111,6 +111,7 @@ ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was p
 MACHINE_NOTES: Mapping[Origin | None, str] = {"agent": "an agent's word", "tool": "a tool's word"}
 """The note on a fact that no person said."""
 STALE_NOTE = "may no longer be so"
+DISPUTE_NOTE = "another value was said too"
 
 _MAX_NOTE_CHARACTERS = 200
 """Length to which a prompt cuts the text that replaced a memory."""
@@ -148,6 +149,9 @@ class Recollection:
     """for a plan: when it is due or when it was mentioned, and whether it lapsed"""
     is_stale: bool = False
     """whether a fact that it depends on no longer holds, so that it may not hold either"""
+    is_disputed: bool = False
+    """whether another fact that holds gives the same single-valued predicate a value that may or may not be the same;
+    for a turn: whether this is so of any fact from it"""
     is_verified: bool = True
     """whether its quote occurs in its source turns"""
     is_current: bool = True
@@ -188,6 +192,7 @@ class Recollection:
             "" if self.is_current else ENDING_NOTES[self.ending or "replaced"],
             f"since then: {later}" if self.superseded_by else "",
             STALE_NOTE if self.is_stale else "",
+            DISPUTE_NOTE if self.is_disputed else "",
         ]
         note = "; ".join(filter(None, notes))
         return join_lines(f"{question}{self.text} ({note})" if note else question + self.text)
@@ -476,7 +481,8 @@ class ProfileItem:
 
     section: Section
     text: str
-    """the fact's text; if it is only somebody's words, with the day it was said; with a note if no person said it"""
+    """the fact's text; if it is only somebody's words, with the day it was said; with a note if no person said it, or
+    another value was said too"""
     fact: StoredFact
 
     @property

@@ -15,7 +15,7 @@ from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.fact_rows import read_validity
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.text import find_proof
-from adk_graph_memory.records.facts import FactValidity
+from adk_graph_memory.records.facts import FactValidity, Proposition
 from adk_graph_memory.records.results import Ending, Recollection
 
 Row = Mapping[str, Any]
@@ -24,9 +24,10 @@ COLUMNS = (
     *("text", "score", "id", "kind", "author", "timestamp", "offset", "valid_from", "valid_to"),
     *("valid_from_precision", "valid_to_precision", "modality", "metadata", "source_event_ids", "session_id", "quote"),
     *("subject", "predicate", "object", "topic", "question", "previously", "facts", "endings", "stale", "verified"),
-    *("manner", "origin", "writer"),
+    *("manner", "origin", "writer", "disputed"),
 )
 """The columns of a record, in their order."""
+_EPOCH = datetime.fromtimestamp(0, UTC)
 ENDING = ("state", "modality", "valid_to", "successors")
 """What is returned of a fact that ended."""
 
@@ -45,6 +46,7 @@ def convert_to_records(
     for row in rows:
         facts = row["facts"]
         columns: dict[str, Any] = {**row, "facts": len(facts), "stale": any(fact["stale"] for fact in facts) or None}
+        columns["disputed"] = any(map(_is_disputed, facts)) or None
         endings = [{name: fact[name] for name in ENDING} for fact in facts if fact["state"] not in (None, "current")]
         columns["endings"] = endings or None
         if row["kind"] == "fact":
@@ -75,11 +77,22 @@ def _summarize_sources(row: Row) -> Row:
     }
 
 
+def _is_disputed(fact: Row) -> bool:
+    """Whether a fact and one of its rivals rule each other out, unless they say the same."""
+    values = [_make_value(text) for text in (fact["text"], *fact["rivals"]) if text is not None]
+    return any(values[0].disputes(rival) for rival in values[1:])
+
+
+def _make_value(text: str) -> Proposition:
+    """Make a proposition of the one value of a predicate, to be compared with others of the same."""
+    return Proposition(text=text, predicate="", subject=None, object=None, at=_EPOCH, is_functional=True)
+
+
 _KNOWN_COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
 ) | {
     *("source_event_ids", "question", "stale", "verified", "state", "endings", "facts", "previously"),
-    *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "writer", "origin"),
+    *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "writer", "origin", "disputed"),
 }
 """Columns of a retrieval query that have a meaning here; all others are a caller's own."""
 _MAX_QUESTION_CHARACTERS = 200
@@ -136,6 +149,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         modality=validity.modality,
         plan=validity.describe_plan(row["text"], said_at, now) if is_current else None,
         is_stale=validity.is_stale,
+        is_disputed=bool(row.get("disputed")) and is_current,
         is_verified=row.get("verified") is not False,
         is_current=is_current,
         ending=_classify_endings(endings),

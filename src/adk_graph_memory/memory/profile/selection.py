@@ -15,6 +15,7 @@ from adk_graph_memory.memory.profile.concepts import find_concept, stem_text, st
 from adk_graph_memory.records.extractions import Modality
 from adk_graph_memory.records.facts import STATES_PREDICATE
 from adk_graph_memory.records.results import (
+    DISPUTE_NOTE,
     MACHINE_NOTES,
     SECTION_TITLES,
     SECTIONS,
@@ -136,7 +137,7 @@ def _describe_placement(one: Placement, *, names_speaker: bool) -> ProfileItem:
     text = _shorten_text(join_lines(fact.text))
     if one.candidate.is_in_own_words:
         text = describe_statement(text, fact, fact.author if names_speaker else None)
-    note = MACHINE_NOTES.get(fact.origin)
+    note = "; ".join(filter(None, (MACHINE_NOTES.get(fact.origin), DISPUTE_NOTE if fact.is_disputed else "")))
     return ProfileItem(one.section, f"{text} ({note})" if note else text, fact)
 
 

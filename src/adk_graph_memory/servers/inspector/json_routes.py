@@ -44,6 +44,7 @@ class SearchResult(BaseModel):
     valid_to: datetime | None
     is_current: bool
     is_stale: bool
+    is_disputed: bool
     superseded_by: list[str]
     previously: list[str]
     shares: list[Share]
