@@ -271,6 +271,8 @@ async def test_costs_stand_below_the_conversations(client: httpx.AsyncClient) ->
 async def test_people_and_things_are_found_by_part_of_a_name(client: httpx.AsyncClient) -> None:
     page = await get_page(client, "/entities?name=aR")
     assert "Faro" in page.text and "Porto" not in page.text
+    page = await get_page(client, "/entities?name=F%C3%A1r")  # who adds an accent, or leaves one out
+    assert "Faro" in page.text and "Porto" not in page.text
     page = await get_page(client, "/entities?name=nobody")
     assert "No name contains this." in page.text
 

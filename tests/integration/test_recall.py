@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors
+from adk_graph_memory.graph import inspection, listings
 from adk_graph_memory.graph.statements import PARAMETER_MAP, RETENTION, compute_retention
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
 from adk_graph_memory.models import prompts
@@ -80,8 +81,9 @@ async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, o
 
 @pytest.mark.parametrize("name", ["Zoë", "zoe", "ZOE\u0308"])
 async def test_whom_a_filter_or_a_listing_names_needs_no_accents(  # type: ignore[no-untyped-def]
-    telling, owner: Owner, name: str
+    telling, owner: Owner, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(listings, "PAGE_SIZE", 1)  # all that is known of names comes in pages
     visit = "My friend Zoë came for tea."
     facts = {visit: [{"predicate": "knows", "text": "Ada knows Zoë.", "object": "Zoë"}], PORTO: MOVED[PORTO]}
     async with telling(facts) as memory:
@@ -89,7 +91,11 @@ async def test_whom_a_filter_or_a_listing_names_needs_no_accents(  # type: ignor
         listed = [fact.text async for fact in memory.facts(about=name, **owner)]
         as_of = AsOf(recorded=datetime.now(UTC))
         listed_then = [fact.text async for fact in memory.facts(about=name, as_of=as_of, **owner)]
+        shown = [
+            entity.name for entity in await inspection.fetch_entities(memory.user(**owner).graph, text=name, limit=9)
+        ]
     assert recalled
+    assert shown == ["Zoë"]
     assert not any("Porto" in text for text in recalled)
     assert listed == listed_then == ["Ada knows Zoë."]
 

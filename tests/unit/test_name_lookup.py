@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.spelling import choose_named, list_named
+from adk_graph_memory.language.spelling import choose_named, fold_name, list_named
 from adk_graph_memory.records.results import StoredEntity
 
 NAMES = {
@@ -31,6 +31,14 @@ def test_an_exact_name_wins_and_accents_are_no_matter(name: str, key: str) -> No
 )
 def test_all_of_one_name_are_listed_and_accents_are_no_matter(name: str, keys: list[str]) -> None:
     assert [entity.key for entity in list_named(KNOWN, name)] == keys
+
+
+@pytest.mark.parametrize(
+    ("part", "keys"), [("lukas", ["k3"]), ("KRU\u0308M", ["k4"]), ("reiss", ["k1"]), ("M", ["k4", "k5"])]
+)
+def test_a_part_of_a_name_is_found_in_any_spelling(part: str, keys: list[str]) -> None:
+    found = [one.key for one in KNOWN if any(fold_name(part) in fold_name(name) for name in (one.name, *one.aliases))]
+    assert found == keys
 
 
 def test_several_of_one_name_are_listed() -> None:

@@ -1,7 +1,7 @@
 """Read what a page shows of a user's memory: one fact, one entity or one session, with what lies around it.
 
-A page takes at most six statements. None of them derives the memory again: words, revisions and links are stored next
-to a fact.
+A page takes at most six statements, and one more for each 200 entities if it lists those of a name. None of them
+derives the memory again: words, revisions and links are stored next to a fact.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows, json_map, listings
 from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.language.dates import restore_datetime
+from adk_graph_memory.language.spelling import fold_name
 from adk_graph_memory.records.inspection import (
     FactQuote,
     FactReference,
@@ -135,9 +136,13 @@ async def find_owner_name(graph: UserGraph, key: str) -> str:
 
 
 async def fetch_entities(graph: UserGraph, *, text: str | None = None, skip: int = 0, limit: int) -> list[StoredEntity]:
-    """List the entities with a name that contains ``text``, or all, those with most facts that hold first."""
-    page = {"text": text or None, "skip": skip, "limit": limit, "now": datetime.now(UTC)}
-    return [fact_rows.read_stored_entity(row) for row in await graph.run_statement("entities_named", page)]
+    """List the entities with a name that contains ``text`` in any spelling, or all, those with most facts first."""
+    keys: list[str] | None = None
+    if part := fold_name(text or ""):
+        names = {row["key"]: (row["name"], *row["aliases"]) async for row in listings.iterate_names(graph)}
+        keys = [key for key in names if any(part in fold_name(name) for name in names[key])]
+    page = {"keys": keys, "skip": skip, "limit": limit, "now": datetime.now(UTC)}
+    return [fact_rows.read_stored_entity(row) for row in await graph.run_statement("inspected_entities", page)]
 
 
 async def fetch_sessions(graph: UserGraph, *, skip: int = 0, limit: int) -> list[SessionSummary]:

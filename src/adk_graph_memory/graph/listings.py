@@ -142,8 +142,17 @@ async def fetch_entities(
 
 async def find_named_keys(graph: UserGraph, name: str) -> list[str]:
     """Find the keys of the user's entities with this name, alias or key."""
-    [row] = await graph.run_statement("named_entities", name=name)
-    return list_named_keys(row["entities"], name)
+    for exact in (name, None):  # names are compared without their accents if none is the same
+        if rows := [row async for row in iterate_names(graph, exact) if list_named_keys([row], name)]:
+            return list_named_keys(rows, name)
+    return []
+
+
+def iterate_names(graph: UserGraph, name: str | None = None) -> AsyncIterator[Mapping[str, Any]]:
+    """Yield key, name and aliases of the user's entities with this name, alias or key in any case, or of all."""
+    return iterate_pages(
+        partial(graph.run_statement, "named_entities", name=name), lambda row: str(row["key"]), None, None
+    )
 
 
 def list_named_keys(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:

@@ -103,12 +103,16 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
+def fold_name(name: str) -> str:
+    """Fold a name to what it has in common with all its spellings: case and accents do not count."""
+    return strip_accents(unicodedata.normalize("NFC", name).casefold())
+
+
 def match_names(names: Iterable[str], name: str) -> frozenset[str]:
     """Return those of the names that are this one in any case, or else those that are but for accents."""
     names, folded = frozenset(names), unicodedata.normalize("NFC", name).casefold()
     same = (one for one in names if one.casefold() == folded)
-    bare = strip_accents(folded)
-    return frozenset(same) or frozenset(one for one in names if strip_accents(one.casefold()) == bare)
+    return frozenset(same) or frozenset(one for one in names if fold_name(one) == fold_name(name))
 
 
 def list_named(entities: Collection[T], name: str) -> list[T]:
@@ -133,9 +137,8 @@ def choose_named(entities: Collection[T], name: str) -> T:
         several = ", ".join(sorted(f"{entity.key} ({entity.name})" for entity in named))
         raise errors.InvalidArgument(reason=f"{name!r} is the name of several: give one of the keys {several}")
     if not named:
-        bare = strip_accents(name.casefold())
-        names = {strip_accents(one.casefold()): one for entity in entities for one in (*entity.aliases, entity.name)}
-        nearest = ", ".join(names[one] for one in difflib.get_close_matches(bare, names, MAX_NEAREST))
+        names = {fold_name(one): one for entity in entities for one in (*entity.aliases, entity.name)}
+        nearest = ", ".join(names[one] for one in difflib.get_close_matches(fold_name(name), names, MAX_NEAREST))
         where = "`adk-graph-memory entities`" + (f" (the nearest names are {nearest})" if nearest else "")
         raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
     return named[0]

@@ -19,7 +19,7 @@ from neo4j_graphrag.types import HybridCypherSearchModel, RawSearchResult, Retri
 from pydantic import ValidationError
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import lucene, schema, vector_slots
+from adk_graph_memory.graph import listings, lucene, schema, vector_slots
 from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.listings import list_named_keys
@@ -451,8 +451,18 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         name = self._filters.entity if self._filters else None
         if name is None:
             return None
-        [row] = self._read_statement("named_entities", {"name": name})
-        return list_named_keys(row["entities"], name)
+        for exact in (name, None):  # as listings.find_named_keys does it
+            if rows := [row for row in self._iterate_names(exact) if list_named_keys([row], name)]:
+                return list_named_keys(rows, name)
+        return []
+
+    def _iterate_names(self, name: str | None) -> Iterator[neo4j.Record]:
+        after, size = "", listings.PAGE_SIZE
+        while rows := self._read_statement("named_entities", {"name": name, "after": after, "limit": size}):
+            yield from rows
+            if len(rows) < size:
+                return
+            after = rows[-1]["key"]
 
     def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> neo4j.Record:
         if self._filters:

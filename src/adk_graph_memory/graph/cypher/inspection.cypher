@@ -120,11 +120,11 @@ WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 // include stored_fact
 ORDER BY f.timestamp DESC, f.id
 
-// entities_named
-// a row for each entity with a name that contains this text, that of most facts that hold first
+// inspected_entities
+// a row for each of these entities, or of all, that of most facts that hold first
 MATCH (n:@Entity {scope: $scope})
 WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
-  AND ($text IS NULL OR any(name IN [n.name] + n.aliases WHERE toLower(name) CONTAINS toLower($text)))
+  AND ($keys IS NULL OR n.key IN $keys)
   AND
 // include entity_stands
 WITH n,

@@ -97,18 +97,11 @@ MATCH (f:@Memory {scope: $scope, memory_id: $id}) WHERE f:@Fact
 RETURN f.timestamp AS timestamp, f.id AS id
 
 // named_entities
-// one row: key, name and aliases of the user's entities with this key, name or alias in any case, or of all if none has it
-CALL () {
-  MATCH (n:@Entity {scope: $scope})
-  WHERE n.key IS NOT NULL AND (n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)))
-  RETURN collect(n {.key, .name, .aliases}) AS named
-}
-CALL (named) {
-  WITH named WHERE size(named) = 0
-  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
-  RETURN collect(n {.key, .name, .aliases}) AS others
-}
-RETURN named + others AS entities
+// a row for each of the user's entities with this key, name or alias in any case, or of all, behind a key in their order
+MATCH (n:@Entity {scope: $scope})
+WHERE n.key > coalesce($after, '')
+  AND ($name IS NULL OR n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)))
+RETURN n.key AS key, n.name AS name, n.aliases AS aliases ORDER BY key LIMIT $limit
 
 // entities
 // a row for each of the user's entities (of one type, of one name, alias or key, or of all), that of most facts first

@@ -25,12 +25,17 @@ async function openDocument() {
   show(location.hash || main.dataset.start);
 }
 
+const LETTERS = { ł: "l", đ: "d", ð: "d", ø: "o", ħ: "h", æ: "ae", œ: "oe", þ: "th", ß: "ss" };
+
+/** Fold a text as a search on the pages of a server does: case and accents do not count. */
+function fold(text) {
+  return text.toLowerCase().normalize("NFKD").replace(/[\u0300-\u036f\u0653-\u0655]/g, "").replace(/[łđðøħæœþß]/g, (letter) => LETTERS[letter]);
+}
+
 document.addEventListener("input", (event) => {
   const list = document.getElementById(event.target.dataset.filters);
-  const words = event.target.value.toLowerCase().split(/\s+/);
-  for (const item of list?.children ?? []) {
-    item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
-  }
+  const words = fold(event.target.value).split(/\s+/);
+  for (const item of list?.children ?? []) item.hidden = !words.every((word) => fold(item.textContent).includes(word));
 });
 // A frame in a notebook would open its own page instead.
 document.addEventListener("click", (event) => {
