@@ -22,7 +22,7 @@ from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.cli.application import app
 from adk_graph_memory.extraction import rules
 from adk_graph_memory.graph import ingest_queue, writing
-from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.memory import ingestion
 from adk_graph_memory.records.scopes import Scope
@@ -604,3 +604,30 @@ async def test_a_stored_turn_whose_author_is_blank_is_read_as_its_roles(neo4j_se
         await memory.connection.run_cypher(blank, {"scope": user.scope.key})
         [report] = await memory.resume(**owner(app_name))
         assert (report.turns, [fact.author async for fact in user.facts()]) == (1, ["user"])
+
+
+async def test_pending_requests_are_read_in_pages_and_in_their_order(neo4j_server, app_name, monkeypatch):
+    monkeypatch.setattr(ingest_queue, "PENDING_PER_PAGE", 2)
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as memory:
+        for number in range(5):
+            user = memory.user(app_name, f"user {number % 2}")
+            await user.enqueue([turn(f"I keep {number} bees", f"t{number}")], session_id=f"s{number}")
+        same = "MATCH (i:TestHashIngest {scope: $scope}) SET i.requested_at = datetime('2026-03-02')"
+        for number in range(2):  # those of one time have an order too
+            await memory.connection.run_cypher(same, {"scope": Scope(app_name, f"user {number}").key})
+        counts, run_statement = [], Connection.run_statement
+
+        async def count_rows(self, name, *arguments, **parameters):
+            rows = await run_statement(self, name, *arguments, **parameters)
+            counts.extend([len(rows)] if name.startswith("pending_ingests") else [])
+            return rows
+
+        monkeypatch.setattr(Connection, "run_statement", count_rows)
+        pending = await ingest_queue.fetch_pending_ingests(memory.connection, app_name=app_name)
+        assert {ingest.session_id for ingest in pending} == {f"s{number}" for number in range(5)}
+        assert counts == [2, 2, 1]
+        of_user = await ingest_queue.fetch_pending_ingests(memory.connection, app_name=app_name, user_id="user 0")
+        whole = [one for one in pending if one.scope.user_id == "user 0"]
+        assert [(one.session_id, one.turns) for one in of_user] == [(one.session_id, one.turns) for one in whole]
+        assert sum(report.turns for report in await memory.resume(app_name=app_name)) == 5

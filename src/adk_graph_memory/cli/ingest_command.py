@@ -179,9 +179,8 @@ async def _list_pending_jobs(
     memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None, model: str | None
 ) -> tuple[list[IngestJob], list[ClaimedIngest]]:
     """Make a job of each user's pending requests for one model; list those that are being read, too."""
-    ingests = await ingest_queue.fetch_pending_ingests(memory.connection, app_name=app_name, user_id=user_id)
     characters: dict[tuple[str | None, str, str], int] = {}
-    for ingest in ingests:
+    async for ingest in ingest_queue.iterate_pending_ingests(memory.connection, app_name=app_name, user_id=user_id):
         key = None if model else ingest.model, ingest.scope.app_name, ingest.scope.user_id
         characters[key] = characters.get(key, 0) + sum(len(turn.text) for turn in ingest.turns)
     claims = await ingest_queue.fetch_claimed_ingests(memory.connection, app_name=app_name, user_id=user_id)
@@ -258,8 +257,11 @@ async def _list_finished(
 async def _is_job_pending(job: IngestJob, memory: adk_graph_memory.GraphMemory) -> bool:
     if job.user_id is None:
         return False
-    ingests = await ingest_queue.fetch_pending_ingests(memory.connection, app_name=job.app_name, user_id=job.user_id)
-    return any(job.session_id in (None, ingest.session_id) for ingest in ingests)
+    connection, app_name = memory.connection, job.app_name
+    async for ingest in ingest_queue.iterate_pending_ingests(connection, app_name=app_name, user_id=job.user_id):
+        if job.session_id in (None, ingest.session_id):
+            return True
+    return False
 
 
 # -- reporting the outcome --------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, pairwise
@@ -29,6 +29,8 @@ CONTEXT_TURNS = 4
 """Turns before a window that are shown with it, so that "she" and "there" can be understood."""
 MAX_UNEMBEDDED_MEMORIES = 1_000
 """Memories without a vector that one ingest embeds as well."""
+PENDING_PER_PAGE = 50
+"""Pending requests that one statement returns, at most, with their turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,37 +224,46 @@ async def release_lease(graph: UserGraph, lease: str, reason: str, ingest: str |
     await graph.run_statement("fail_ingest", lease=lease, reason=reason, ingest=ingest)
 
 
-async def fetch_pending_ingests(
+async def fetch_pending_ingests(connection: Connection, **which: Any) -> list[PendingIngest]:
+    """List what :func:`iterate_pending_ingests` yields."""
+    return [ingest async for ingest in iterate_pending_ingests(connection, **which)]
+
+
+async def iterate_pending_ingests(
     connection: Connection,
     *,
     app_name: str | None = None,
     user_id: str | None = None,
     before: float | None = None,
     max_attempts: int | None = None,
-) -> list[PendingIngest]:
-    """List unfinished requests that no worker has leased, oldest first, of an app, a user or all.
+) -> AsyncIterator[PendingIngest]:
+    """Yield unfinished requests that no worker has leased, oldest first, of an app, a user or all, a page at a time.
 
     ``before`` keeps requests made by then (epoch seconds), ``max_attempts`` those with fewer attempts.
     """
-    filters = {"before": before, "max_attempts": max_attempts, "now": time.time()}
-    if app_name is not None and user_id is not None:
-        graph = connection.user(Scope(app_name, user_id))
-        rows = await graph.run_statement("pending_ingests_of_user", filters)
-    else:
-        rows = await connection.run_statement("pending_ingests", filters, app_name=app_name, user_id=user_id)
-    return [
-        PendingIngest(
-            scope=Scope.from_graph(row["app_name"], row["user_id"]),
-            session_id=row["session_id"],
-            turns=tuple(map(_read_pending_turn, row["turns"])),
-            attempts=row["attempts"],
-            reason=row["reason"],
-            topics=tuple(row["topics"]),
-            wait_seconds=row["waited"],
-            model=row["model"],
-        )
-        for row in rows
-    ]
+    filters = {"before": before, "max_attempts": max_attempts, "now": time.time(), "limit": PENDING_PER_PAGE}
+    after: Mapping[str, Any] | None = None
+    while True:
+        if app_name is not None and user_id is not None:
+            graph = connection.user(Scope(app_name, user_id))
+            rows = await graph.run_statement("pending_ingests_of_user", filters, after=after)
+        else:
+            owner = {"app_name": app_name, "user_id": user_id}
+            rows = await connection.run_statement("pending_ingests", filters, **owner, after=after)
+        for row in rows:
+            yield PendingIngest(
+                scope=Scope.from_graph(row["app_name"], row["user_id"]),
+                session_id=row["session_id"],
+                turns=tuple(map(_read_pending_turn, row["turns"])),
+                attempts=row["attempts"],
+                reason=row["reason"],
+                topics=tuple(row["topics"]),
+                wait_seconds=row["waited"],
+                model=row["model"],
+            )
+        if len(rows) < PENDING_PER_PAGE:
+            return
+        after = rows[-1]["place"]
 
 
 async def fetch_claimed_ingests(

@@ -132,8 +132,8 @@ MATCH (e:@Event {scope: $scope, memory_id: id})
 SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
 
 // pending_ingests @operator
-// a row for each request that nobody works at, the oldest first: whose it is, why it failed, how many seconds ago it was made,
-// and its turns
+// a row for each request that nobody works at, some of them, the oldest first: whose it is, why it failed, how many seconds ago
+// it was made, its turns, and its place in this order
 // of several users: an operator, or a starting process, takes up what waits for anybody
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
@@ -168,13 +168,18 @@ RETURN count(i) AS waiting
 WITH u, i
 WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($max_attempts IS NULL OR i.attempts < $max_attempts)
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
+  AND EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL }
+WITH u, i, i {.id, whose: i.scope, at: coalesce(i.requested_at.epochSeconds * 1000000000 + i.requested_at.nanosecond, 0)} AS place
+WHERE $after IS NULL OR place.at > $after.at
+  OR (place.at = $after.at AND (place.whose > $after.whose OR (place.whose = $after.whose AND place.id > $after.id)))
+WITH u, i, place ORDER BY place.at, place.whose, place.id LIMIT $limit
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
-WITH u, i, e ORDER BY e.seq
-WITH u, i, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .expires_at, .revisions_expire_at}) AS turns
+WITH u, i, place, e ORDER BY e.seq
+WITH u, i, place, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .expires_at, .revisions_expire_at}) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, i.topics AS topics, i.model AS model, turns,
-       (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited
-ORDER BY i.requested_at
+       (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited, place
+ORDER BY place.at, place.whose, place.id
 
 // ingest_reports_of_user
 // a row for each finished request of a user: on which day, by what, and its report
