@@ -343,6 +343,26 @@ async def test_a_statement_is_promoted_word_for_word(memory: GraphMemory, app_na
     assert (fact.text, fact.at, fact.author) == (statement.text, statement.at, "ana")
 
 
+async def test_who_forgets_a_statement_learns_of_its_copies(memory: GraphMemory, app_name: str) -> None:
+    texts = ["Deliveries come at noon.", "The gate is green."]
+    for user in ("ana", "bob"):
+        await memory.user(app_name, user).add_statements([Statement(text, NOON, user, id=text[:3]) for text in texts])
+    await promote(memory, app_name, "Deliveries")
+    await remember(memory, app_name, "ana", "The kettle is broken.")
+    await promote(memory, app_name, "kettle")
+    ana, bob, group = (memory.user(app_name, user) for user in ("ana", "bob", NIGHT))
+    change = await ana.preview_forget("Del")
+    assert ([one.before and one.before.text for one in change.facts], change.copies) == (texts[:1], 1)
+    assert (await ana.preview_forget("The")).copies == 0
+    assert (await ana.forget("Del")).stays == {"copies": 1}
+    assert (await bob.forget_before(NOON + timedelta(days=1))).stays == {"copies": 1}  # the same words
+    id = await find_id(memory, app_name, NIGHT, "Deliveries")
+    assert (await group.preview_forget(id)).copies == 0
+    assert (await group.forget(id)).stays == {}
+    kettle = await find_id(memory, app_name, "ana", "kettle")
+    assert (await ana.forget([kettle, "The"], with_turns=True)).stays == {"copies": 1}
+
+
 async def test_what_is_over_or_unknown_is_not_promoted(neo4j_server: Any, memory: GraphMemory, app_name: str) -> None:
     await remember(memory, app_name, "ana", "The kettle is broken.")
     id = await find_id(memory, app_name, "ana", "kettle")

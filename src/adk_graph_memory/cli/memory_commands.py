@@ -284,7 +284,7 @@ def _describe_receipt(receipt: Receipt) -> str:
     lines = [
         f"Forgotten: {', '.join(counts)} and {entities}.",
         f"What was said in {format_count(turns, 'turn')} stays in memory; --with-turns forgets it too." * bool(turns),
-        f"{format_count(copies, 'turn')} of shared memories keep a copy." * bool(copies),
+        f"Shared memories keep {format_count(copies, 'copy', 'copies')} of it." * bool(copies),
     ]
     return "\n".join(filter(None, lines))
 
@@ -296,7 +296,7 @@ def _list_what_stays(change: MemoryChange) -> list[str]:
         for id, text in change.staying_turns.items()
     ]
     if change.copies:
-        lines.append(f"Stays in shared memories: {format_count(change.copies, 'turn')} with copies of it.")
+        lines.append(f"Stays in shared memories: {format_count(change.copies, 'copy', 'copies')} of it.")
     if change.turns:
         lines.append(
             f"Also forgotten: {format_count(change.turns, 'turn')}, and everything that rests on nothing else."

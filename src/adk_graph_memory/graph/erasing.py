@@ -85,12 +85,25 @@ async def count_known_memories(graph: UserGraph, ids: Sequence[str]) -> int:
     return int(row["known"])
 
 
-async def count_promoted_copies(connection: Connection, app_name: str, fact_ids: Iterable[str]) -> int:
-    """Count the turns of an app's shared memories that hold copies of these facts."""
-    session_uids = [f"elsewhere:{digest(f'{PROMOTED_SESSION}{id}')}" for id in fact_ids]
-    if not session_uids:
+async def count_promoted_copies(
+    connection: Connection,
+    app_name: str,
+    fact_ids: Iterable[str],
+    statement_ids: Iterable[str] = (),
+    *,
+    apart_from: str | None = None,
+) -> int:
+    """Count the turns of an app's shared memories that hold copies of these facts, and the statements with these ids.
+
+    A statement is copied in its words, which are its id there; ``apart_from`` is a shared memory that does not count.
+    """
+    sought = {
+        "session_uids": [f"elsewhere:{digest(f'{PROMOTED_SESSION}{id}')}" for id in fact_ids],
+        "statement_ids": list(statement_ids),
+    }
+    if not any(sought.values()):
         return 0
-    [row] = await connection.run_statement("promoted_copies", app_name=app_name, session_uids=session_uids)
+    [row] = await connection.run_statement("promoted_copies", sought, app_name=app_name, apart_from=apart_from)
     return int(row["copies"])
 
 

@@ -7,20 +7,21 @@ their events, and the database's logs keep what was written for a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
-from adk_graph_memory.graph import erasing
+from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id, plan_statement
+from adk_graph_memory.graph import erasing, fact_rows
 from adk_graph_memory.graph.artifacts import delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
 from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.rewriting import Erasure
-from adk_graph_memory.records.history import MemoryChange
+from adk_graph_memory.records.history import FactChange, FactVersion, MemoryChange
 from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.results import Receipt
 from adk_graph_memory.records.scopes import check_flags, check_text
@@ -57,9 +58,7 @@ async def forget_memories(user: UserContext, ids: str | Sequence[str], *, with_t
     telemetry.annotate_memory_ids([ids] if isinstance(ids, str) else ids)
     if not await erasing.count_known_memories(user.graph, names):
         return Receipt()
-    return await user.rewriter.erase_memories(
-        lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
-    )
+    return await _erase_words(user, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns))
 
 
 async def preview_forgetting(user: UserContext, ids: str | Sequence[str], *, with_turns: bool = False) -> MemoryChange:
@@ -69,13 +68,47 @@ async def preview_forgetting(user: UserContext, ids: str | Sequence[str], *, wit
     rewrite = await user.rewriter.preview_erasure(
         lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
     )
-    erasure, gone = rewrite.erasure, rewrite.delta.erased.facts
+    erasure, change = rewrite.erasure, describe_change("", rewrite)
+    statements = [rewrite.snapshot.statements[id] for id in sorted(erasure.statement_ids)]
+    gone = (
+        FactChange(row["memory_id"], FactVersion(row["text"], "current", None, None, False), None) for row in statements
+    )
     return replace(
-        describe_change("", rewrite),
+        change,
+        facts=(*change.facts, *gone),
         turns=len(erasure.turn_ids),
         staying_turns=erasure.find_staying_turns(rewrite.snapshot),
-        copies=await erasing.count_promoted_copies(graph.connection, graph.scope.app_name, gone),
+        copies=await erasing.count_promoted_copies(
+            graph.connection,
+            graph.scope.app_name,
+            rewrite.delta.erased.facts,
+            map(_compute_copy_id, statements),
+            apart_from=graph.scope.user_id,
+        ),
     )
+
+
+def _compute_copy_id(statement: Mapping[str, Any]) -> str:
+    """Compute the id of a statement in a shared memory to which it was promoted, where it has none of its own."""
+    return plan_statement(fact_rows.read_statement(statement)).fact.id
+
+
+async def _erase_words(user: UserContext, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
+    """Erase what ``select`` chooses; the receipt also counts what stays of statements that were promoted."""
+    copy_ids = list[str]()
+
+    def select_words(snapshot: MemorySnapshot) -> Erasure:
+        erasure = select(snapshot)
+        copy_ids[:] = (_compute_copy_id(snapshot.statements[id]) for id in sorted(erasure.statement_ids))
+        return erasure
+
+    receipt, graph = await user.rewriter.erase_memories(select_words), user.graph
+    copies = await erasing.count_promoted_copies(
+        graph.connection, graph.scope.app_name, (), copy_ids, apart_from=graph.scope.user_id
+    )
+    if not copies:
+        return receipt
+    return replace(receipt, stays={**receipt.stays, "copies": receipt.stays.get("copies", 0) + copies})
 
 
 @telemetry.trace_operation("delete_memory")
@@ -106,7 +139,7 @@ async def forget_before(user: UserContext, moment: datetime) -> Receipt:
         words = {**snapshot.turns, **snapshot.statements}
         return Erasure.select_ids(snapshot, (id for id in words if words[id]["timestamp"] < moment.timestamp()))
 
-    return await user.rewriter.erase_memories(select)
+    return await _erase_words(user, select)
 
 
 @telemetry.trace_operation("delete_memory")

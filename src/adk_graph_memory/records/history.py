@@ -117,7 +117,7 @@ class MemoryChange:
     staying_turns: Mapping[str, str] = field(default_factory=dict)
     """texts by id of the turns that still state a forgotten fact, which stay and still answer questions"""
     copies: int = 0
-    """how many turns of shared memories hold copies of forgotten facts, which stay"""
+    """how many turns and statements of shared memories hold copies of what is forgotten, which stay"""
 
 
 GuardAction = Literal["keep", "hold", "drop"]

@@ -99,12 +99,19 @@ WHERE EXISTS { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN row.t
 RETURN row.memory_id AS memory_id
 
 // promoted_copies @operator
-// one row: how many turns of an app's shared memories belong to these sessions
+// one row: how many turns of an app's shared memories, apart from one, belong to these sessions, and how many statements have
+// these ids
 // of several users: somebody who forgets a fact learns how many copies the app's shared memories keep
-MATCH (u:@User {app_name: $app_name}) WHERE u.user_id STARTS WITH ':'
-UNWIND $session_uids AS session_uid
-MATCH (e:@Event {scope: u.scope, session_uid: session_uid}) WHERE e.memory_id IS NOT NULL
-RETURN count(e) AS copies
+MATCH (u:@User {app_name: $app_name}) WHERE u.user_id STARTS WITH ':' AND u.user_id <> coalesce($apart_from, '')
+RETURN sum(COUNT {
+  UNWIND $session_uids AS session_uid
+  MATCH (e:@Event {scope: u.scope, session_uid: session_uid}) WHERE e.memory_id IS NOT NULL
+  RETURN e
+} + COUNT {
+  UNWIND $statement_ids AS id
+  MATCH (f:@Fact {scope: u.scope, id: id}) WHERE f.direct
+  RETURN f
+}) AS copies
 
 // user_counts
 // one row: how much of each kind the graph holds of a user

@@ -72,7 +72,9 @@ def _show_preview(visit: Visit, name: str, fields: Fields, outcome: MemoryChange
     if isinstance(outcome, MemoryChange):
         rows, changes = _list_rows(outcome), bool(outcome.facts or outcome.entities or outcome.turns)
         notes += [f"{format_count(outcome.turns, 'turn')} will leave memory."] * bool(outcome.turns)
-        notes += [f"{format_count(outcome.copies, 'turn')} of shared memories keep a copy."] * bool(outcome.copies)
+        notes += [f"Shared memories keep {format_count(outcome.copies, 'copy', 'copies')} of it."] * bool(
+            outcome.copies
+        )
         notes += [CANNOT_BE_UNDONE] * (name == "accept" and not outcome.ingest_id)
     return visit.show(
         "change.html",
