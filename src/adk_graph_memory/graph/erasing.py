@@ -85,17 +85,10 @@ async def count_known_memories(graph: UserGraph, ids: Sequence[str]) -> int:
     return int(row["known"])
 
 
-async def count_promoted_copies(
-    connection: Connection,
-    app_name: str,
-    fact_ids: Iterable[str],
-    statement_ids: Iterable[str] = (),
-    *,
-    apart_from: str | None = None,
-) -> int:
-    """Count the turns of an app's shared memories that hold copies of these facts, and the statements with these ids.
+async def count_promoted_copies(graph: UserGraph, fact_ids: Iterable[str], statement_ids: Sequence[str]) -> int:
+    """Count the turns of the app's shared memories that hold copies of these facts, and the statements of these ids.
 
-    A statement is copied in its words, which are its id there; ``apart_from`` is a shared memory that does not count.
+    A statement is copied in its words, which are its id there. The user's own memory, if it is shared, does not count.
     """
     sought = {
         "session_uids": [f"elsewhere:{digest(f'{PROMOTED_SESSION}{id}')}" for id in fact_ids],
@@ -103,7 +96,8 @@ async def count_promoted_copies(
     }
     if not any(sought.values()):
         return 0
-    [row] = await connection.run_statement("promoted_copies", sought, app_name=app_name, apart_from=apart_from)
+    names = {"app_name": graph.scope.app_name, "apart_from": graph.scope.user_id}
+    [row] = await graph.connection.run_statement("promoted_copies", sought, **names)
     return int(row["copies"])
 
 

@@ -7,14 +7,13 @@ their events, and the database's logs keep what was written for a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id, plan_statement
-from adk_graph_memory.graph import erasing, fact_rows
+from adk_graph_memory.consolidation.fact_rules import compute_statement_memory_id
+from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.artifacts import delete_versions, fetch_user_artifacts
 from adk_graph_memory.graph.blobs import delete_contents
 from adk_graph_memory.graph.connection import UserGraph
@@ -58,13 +57,15 @@ async def forget_memories(user: UserContext, ids: str | Sequence[str], *, with_t
     telemetry.annotate_memory_ids([ids] if isinstance(ids, str) else ids)
     if not await erasing.count_known_memories(user.graph, names):
         return Receipt()
-    return await _erase_words(user, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns))
+    return await user.rewriter.erase_memories(
+        lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
+    )
 
 
 async def preview_forgetting(user: UserContext, ids: str | Sequence[str], *, with_turns: bool = False) -> MemoryChange:
     """Return what :func:`forget_memories` would change, and which turns would stay; nothing is written."""
     check_flags(with_turns=with_turns)
-    names, graph = _list_names(ids), user.graph
+    names = _list_names(ids)
     rewrite = await user.rewriter.preview_erasure(
         lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
     )
@@ -78,37 +79,8 @@ async def preview_forgetting(user: UserContext, ids: str | Sequence[str], *, wit
         facts=(*change.facts, *gone),
         turns=len(erasure.turn_ids),
         staying_turns=erasure.find_staying_turns(rewrite.snapshot),
-        copies=await erasing.count_promoted_copies(
-            graph.connection,
-            graph.scope.app_name,
-            rewrite.delta.erased.facts,
-            map(_compute_copy_id, statements),
-            apart_from=graph.scope.user_id,
-        ),
+        copies=await user.rewriter.count_copies(rewrite),
     )
-
-
-def _compute_copy_id(statement: Mapping[str, Any]) -> str:
-    """Compute the id of a statement in a shared memory to which it was promoted, where it has none of its own."""
-    return plan_statement(fact_rows.read_statement(statement)).fact.id
-
-
-async def _erase_words(user: UserContext, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
-    """Erase what ``select`` chooses; the receipt also counts what stays of statements that were promoted."""
-    copy_ids = list[str]()
-
-    def select_words(snapshot: MemorySnapshot) -> Erasure:
-        erasure = select(snapshot)
-        copy_ids[:] = (_compute_copy_id(snapshot.statements[id]) for id in sorted(erasure.statement_ids))
-        return erasure
-
-    receipt, graph = await user.rewriter.erase_memories(select_words), user.graph
-    copies = await erasing.count_promoted_copies(
-        graph.connection, graph.scope.app_name, (), copy_ids, apart_from=graph.scope.user_id
-    )
-    if not copies:
-        return receipt
-    return replace(receipt, stays={**receipt.stays, "copies": receipt.stays.get("copies", 0) + copies})
 
 
 @telemetry.trace_operation("delete_memory")
@@ -139,7 +111,7 @@ async def forget_before(user: UserContext, moment: datetime) -> Receipt:
         words = {**snapshot.turns, **snapshot.statements}
         return Erasure.select_ids(snapshot, (id for id in words if words[id]["timestamp"] < moment.timestamp()))
 
-    return await _erase_words(user, select)
+    return await user.rewriter.erase_memories(select)
 
 
 @telemetry.trace_operation("delete_memory")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation import restriction
+from adk_graph_memory.consolidation.fact_rules import plan_statement
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.consolidation.restriction import (
     Removal,
@@ -23,7 +24,7 @@ from adk_graph_memory.consolidation.restriction import (
     restrict_readings,
 )
 from adk_graph_memory.consolidation.salvage import salvage_reading
-from adk_graph_memory.graph import erasing, reviews, snapshots, writing
+from adk_graph_memory.graph import erasing, fact_rows, reviews, snapshots, writing
 from adk_graph_memory.graph.connection import Transaction, UserGraph
 from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -180,12 +181,16 @@ class Rewriter:
         entities = len(snapshot.stored.entities) - len(derived.entities)
         stays = {"turns": len(erasure.find_staying_turns(snapshot))}
         if erasure.takes_words:  # somebody forgets; what only expires or is undone says nothing of copies
-            stays["copies"] = await erasing.count_promoted_copies(
-                self._graph.connection, self._graph.scope.app_name, rewrite.delta.erased.facts
-            )
+            stays["copies"] = await self.count_copies(rewrite)
         counts = len(erasure.turn_ids), max(facts, 0), max(entities, 0)
         stays = {kind: count for kind, count in stays.items() if count}
         return Receipt(*counts, ids=erasure.ids, at=datetime.now(UTC), stays=stays)
+
+    async def count_copies(self, rewrite: Rewrite) -> int:
+        """Count what the app's shared memories hold of the facts and statements that a rewrite erases."""
+        erased = (rewrite.snapshot.statements[id] for id in sorted(rewrite.erasure.statement_ids))
+        statement_ids = [plan_statement(fact_rows.read_statement(properties)).fact.id for properties in erased]
+        return await erasing.count_promoted_copies(self._graph, rewrite.delta.erased.facts, statement_ids)
 
     async def preview_erasure(self, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
         """Return what would change if what ``select`` chooses were erased; nothing is written."""
