@@ -40,12 +40,6 @@ def shorten_embedder_names(text: str) -> str:
     return re.sub(r"\badk_graph_memory\.embeddings\.[\w.]+:(?=\S)", "", text)
 
 
-def cut_long_parts(text: str) -> str:
-    """Leave out the middle of each word, and of each line, that is too long to be read: an id may have 8,000 bytes."""
-    text = re.sub(r"\S{300,}", lambda word: f"{word[0][:200]} … {word[0][-80:]}", text)
-    return re.sub(r"[^\n]{1000,}", lambda line: f"{line[0][:700]} … {line[0][-250:]}", text)
-
-
 class GraphMemoryError(Exception):
     """Base class of this package's errors: keyword arguments fill the template and become attributes.
 
@@ -60,7 +54,10 @@ class GraphMemoryError(Exception):
         cls.__doc__ = cls.template = re.sub(r"\n +", " ", cls.template.strip())
 
     def __init__(self, message: str | None = None, **data: Any) -> None:
-        super().__init__(cut_long_parts(shorten_embedder_names(message or self.template.format(**data))))
+        text = shorten_embedder_names(message or self.template.format(**data))
+        # An id may have 8,000 bytes: the middle of a word or a line that nobody can read is left out.
+        text = re.sub(r"\S{300,}", lambda word: f"{word[0][:200]} … {word[0][-80:]}", text)
+        super().__init__(re.sub(r"[^\n]{1000,}", lambda line: f"{line[0][:700]} … {line[0][-250:]}", text))
         vars(self).update(data)
 
     def add_sentence(self, sentence: str) -> Self:

@@ -119,16 +119,14 @@ class PastMemory:
                     seen.add(restated.id)
                     yield restated
 
-    def _is_turn_disputed(self, turn: Recollection) -> bool:
-        places = {(turn.session_id, id) for id in turn.source_event_ids}
-        disputed = (fact for fact in self.facts.values() if fact.is_disputed)
-        return any((source.session_id, source.turn_id) in places for fact in disputed for source in fact.sources)
-
     def _restate(self, memory: Recollection) -> Iterator[Recollection]:
         if memory.kind == "event":
             if memory.id in self.turn_ids and (memory.at is None or memory.at <= self.valid):
                 then = replace(memory, is_current=True, is_stale=False, ending=None, superseded_by=(), previously=())
-                yield replace(then, is_disputed=self._is_turn_disputed(memory))
+                disputed = (fact for fact in self.facts.values() if fact.is_disputed)
+                places = {(source.session_id, source.turn_id) for fact in disputed for source in fact.sources}
+                own_places = ((memory.session_id, id) for id in memory.source_event_ids)
+                yield replace(then, is_disputed=not places.isdisjoint(own_places))
             return
         pending, visited = [memory.id], set[str]()
         while pending:

@@ -79,13 +79,11 @@ def _summarize_sources(row: Row) -> Row:
 
 def _is_disputed(fact: Row) -> bool:
     """Whether a fact and one of its rivals rule each other out, unless they say the same."""
-    values = [_make_value(text) for text in (fact["text"], *fact["rivals"]) if text is not None]
+    texts = [text for text in (fact["text"], *fact["rivals"]) if text is not None]
+    values = [
+        Proposition(text=text, predicate="", subject=None, object=None, at=_EPOCH, is_functional=True) for text in texts
+    ]
     return any(values[0].disputes(rival) for rival in values[1:])
-
-
-def _make_value(text: str) -> Proposition:
-    """Make a proposition of the one value of a predicate, to be compared with others of the same."""
-    return Proposition(text=text, predicate="", subject=None, object=None, at=_EPOCH, is_functional=True)
 
 
 _KNOWN_COLUMNS = frozenset(
