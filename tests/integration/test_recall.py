@@ -265,7 +265,6 @@ async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory:
         scope = {"scope": Scope(**whose).key}
         [[id]] = (await asyncio.to_thread(driver.execute_query, latest, scope)).records
         known = {"results": [{"id": id, "fact": None, "score": 1.0}], "until": None, "marks": "", "question_marks": []}
-        known |= {"now": datetime.now(UTC), "rivals": 10}
         parameters = {PARAMETER_MAP: scope | known | {RETENTION: compute_retention(memory.connection.settings)}}
         done = await asyncio.to_thread(driver.execute_query, statement, parameters)
         [[results]] = done.records

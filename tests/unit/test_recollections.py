@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ QUOTES = {"f1": "It rained", "f2": "we keep bees"}
 TEXT = "It rained, and we keep bees."
 
 
-def make_turn_row(text: str, more: Mapping[str, Any] = {"text": None, "rivals": []}) -> dict[str, Any]:
+def make_turn_row(text: str, more: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     fact = {"state": "current", "stale": False, **more}
     facts = [{"memory_id": id, "quote": quote, **fact} for id, quote in QUOTES.items()]
     return {"id": "event:1", "kind": "event", "event_id": "1", "text": text, "score": 1.0, "facts": facts}
@@ -30,14 +31,17 @@ def test_a_turn_that_is_too_long_for_a_passage_has_the_quote_that_it_was_found_f
 
 
 @pytest.mark.parametrize(
-    ("text", "rivals", "is_disputed"),
+    ("subject", "text", "is_disputed"),
     [
-        ("I weigh 80 kg", ["My weight is 80 kg"], True),
-        ("I weigh 80 kg", ["I weigh 90 kg"], None),  # no rule would leave both
-        ("I weigh 80 kg", ["I weigh 80 kg."], None),
-        (None, [], None),
+        ("ada", "My weight is 80 kg", True),
+        ("bob", "My weight is 80 kg", None),
+        ("ada", "I weigh 90 kg", None),  # no rule would leave both
+        ("ada", "I weigh 80 kg.", None),
     ],
 )
-def test_a_turn_is_disputed_if_a_fact_of_it_is(text: str | None, rivals: list[str], is_disputed: bool | None) -> None:
-    [record] = convert_to_records([make_turn_row(TEXT, {"text": text, "rivals": rivals})], {"f2"}, len(TEXT))
-    assert record["disputed"] is is_disputed
+def test_what_may_be_the_same_value_or_another_is_disputed(subject: str, text: str, is_disputed: bool | None) -> None:
+    values = [{"subject": "ada", "text": "I weigh 80 kg"}, {"subject": subject, "text": text}]
+    rows = [make_turn_row(one["text"], {"value": {**one, "predicate": "weight"}}) for one in values]
+    for number, row in enumerate(rows):
+        row["facts"] = [{**row["facts"][0], "memory_id": f"fact:{number}"}]
+    assert [record["disputed"] for record in convert_to_records(rows, (), len(TEXT))] == [is_disputed] * 2

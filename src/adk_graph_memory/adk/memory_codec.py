@@ -20,7 +20,8 @@ from adk_graph_memory.adk import session_codec
 from adk_graph_memory.language.dates import format_iso_date, localize_timestamp
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.records.results import Recollection
-from adk_graph_memory.records.turns import Origin, Statement, Turn, check_timezone_aware
+from adk_graph_memory.records.scopes import is_blank
+from adk_graph_memory.records.turns import Origin, Role, Statement, Turn, check_timezone_aware
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +192,7 @@ def make_turns(
         session: further events, which tell who is an agent.
 
     Raises:
-        InputValidationError: an id is too long, a timestamp is invalid, or nobody is named as the author.
+        InputValidationError: an id is too long, or a timestamp is invalid.
     """
     agents = {
         event.author
@@ -216,17 +217,15 @@ def make_turns(
 
 def _make_turn(event: Event, text: str, zone: tzinfo, agents: Set[str]) -> Turn:
     origin = _find_origin(event, agents)
-    try:
-        return Turn(
-            id=session_codec.check_id("The event's id", event.id),
-            author=event.author,
-            text=text,
-            at=localize_timestamp(zone, session_codec.check_timestamp(event)),
-            role="user" if origin == "user" else "model",
-            origin=origin,
-        )
-    except errors.InvalidArgument as error:
-        raise InputValidationError(f"Event {event.id!r} cannot be remembered: {error.reason}.") from error
+    role: Role = "user" if origin == "user" else "model"
+    return Turn(
+        id=session_codec.check_id("The event's id", event.id),
+        author=role if is_blank(event.author) else event.author,
+        text=text,
+        at=localize_timestamp(zone, session_codec.check_timestamp(event)),
+        role=role,
+        origin=origin,
+    )
 
 
 def split_rewound(

@@ -42,11 +42,12 @@ def convert_to_records(
         fact_ids: the facts that turns were found for.
         passage_length: a turn with more characters also gets the quote it was found for.
     """
-    records = []
+    rows, records = list(rows), []
+    disputed_ids = _find_disputed(rows)
     for row in rows:
         facts = row["facts"]
         columns: dict[str, Any] = {**row, "facts": len(facts), "stale": any(fact["stale"] for fact in facts) or None}
-        columns["disputed"] = any(map(_is_disputed, facts)) or None
+        columns["disputed"] = any(fact["memory_id"] in disputed_ids for fact in facts) or None
         endings = [{name: fact[name] for name in ENDING} for fact in facts if fact["state"] not in (None, "current")]
         columns["endings"] = endings or None
         if row["kind"] == "fact":
@@ -77,13 +78,15 @@ def _summarize_sources(row: Row) -> Row:
     }
 
 
-def _is_disputed(fact: Row) -> bool:
-    """Whether a fact and one of its rivals rule each other out, unless they say the same."""
-    texts = [text for text in (fact["text"], *fact["rivals"]) if text is not None]
-    values = [
-        Proposition(text=text, predicate="", subject=None, object=None, at=_EPOCH, is_functional=True) for text in texts
-    ]
-    return any(values[0].disputes(rival) for rival in values[1:])
+def _find_disputed(rows: Iterable[Row]) -> set[str]:
+    """Find the facts whose value may be another's of these or not, where their predicate has one value at a time."""
+    values = {
+        fact["memory_id"]: Proposition(**fact["value"], object=None, at=_EPOCH, is_functional=True)
+        for row in rows
+        for fact in row["facts"]
+        if fact.get("value")
+    }
+    return {id for id, value in values.items() if any(map(value.disputes, values.values()))}
 
 
 _KNOWN_COLUMNS = frozenset(

@@ -46,8 +46,6 @@ TEXT_LIMIT, FILTERED_TEXT_LIMIT, VECTOR_LIMIT = 60, 4_000, 100
 BEYOND_EXPIRED = {"text_hits": FILTERED_TEXT_LIMIT, "finds_expired": False}
 """Parameters that search again if some of the best have expired: further down, and without those."""
 ENTITY_LIMIT, FACTS_PER_ENTITY = 20, 50
-MAX_RIVALS = 10
-"""Other values of the same subject and predicate that a fact is compared with."""
 QUESTION_MARKS = ["?", "？", "؟"]
 BASELINE_SAMPLE_SIZE = 64
 """Memories in the sample that shows how near this user's memories usually are to a question."""
@@ -383,11 +381,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     def _make_own_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         return {
             "until": self._now.timestamp() if self._now else None,
-            "now": self._now or datetime.now(UTC),
             "marks": lucene.PUNCTUATION,
             "results": results,
             "question_marks": QUESTION_MARKS,
-            "rivals": MAX_RIVALS,
         }
 
     @property

@@ -207,8 +207,8 @@ RETURN node, score
 
 // results
 // one row: of each result, best first, what it says; the facts that rest on a turn, or the fact itself, each with the quote that
-// supports it, with its successors if it ended, and with the other values of its predicate that hold, if that has only one; of a fact also the turns that it rests on, what it is about, and what it
-// replaced; of a short turn the question that it answers
+// supports it, with its successors if it ended, and with its value if its predicate has only one; of a fact also the turns that
+// it rests on, what it is about, and what it replaced; of a short turn the question that it answers
 CALL () {
 // include result_nodes
 }
@@ -223,19 +223,11 @@ AS state, CASE WHEN fact.state <> 'current' THEN COLLECT {
   AND
 // include memory_stands
   RETURN memory {.text, .state}
-} END AS successors,
-CASE WHEN fact.single AND fact.state = 'current' AND fact.modality = 'asserted' AND NOT EXISTS { (fact)-[:OBJECT]->() } THEN COLLECT {
-  MATCH (fact)-[:SUBJECT]->(:@Entity)<-[:SUBJECT]-(f:@Fact)
-  WHERE f.single AND f.predicate = fact.predicate AND f.modality = 'asserted' AND f <> fact AND NOT EXISTS { (f)-[:OBJECT]->() }
-    AND ($until IS NULL OR f.timestamp <= $until) AND
-// include holds
-    AND
-// include fact_stands
-  RETURN f.text ORDER BY f.timestamp DESC LIMIT $rivals
-} ELSE [] END AS rivals
+} END AS successors
 ORDER BY fact.memory_id
-WITH node, score, collect(fact {.memory_id, .modality, .valid_to, state: state, successors: successors, rivals: rivals,
-  text: CASE WHEN size(rivals) > 0 THEN fact.text END,
+WITH node, score, collect(fact {.memory_id, .modality, .valid_to, state: state, successors: successors,
+  value: CASE WHEN fact.single AND state = 'current' AND fact.modality = 'asserted' AND NOT EXISTS { (fact)-[:OBJECT]->() }
+    THEN {subject: head(COLLECT { MATCH (fact)-[:SUBJECT]->(n:@Entity) RETURN n.key }), predicate: fact.predicate, text: fact.text} END,
   quote: head(support).quote, stale: fact.stale AND fact.state = 'current'}) AS facts
 ORDER BY score DESC, node.memory_id
 RETURN collect(CASE node.kind WHEN 'fact' THEN node {.text, .kind, .author, .timestamp, .offset, .valid_from, .valid_to,
