@@ -258,7 +258,7 @@ def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
 
 def test_a_fact_goes_back_to_whom_it_was_told_of_once_they_are_told_apart() -> None:
     vogt, toad, ada = map(digest_entity_name, ("Franziska Vogt", "Kröte", "Ada"))
-    [before] = resolved(fact("Kröte knows Ada")).facts
+    before = resolved(fact("Kröte knows Ada")).facts[0].fact
     merged = KnownEntity(vogt, "Franziska Vogt", "person", merged_keys=(toad,))
     proposition = replace(before.proposition, subject=vogt, object=ada)
     known = Fact("f1", proposition, before.sources, former_entity_keys=(toad, None))

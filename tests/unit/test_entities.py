@@ -17,7 +17,7 @@ from adk_graph_memory.consolidation.entity_resolution import answer_doubts, dige
 from adk_graph_memory.consolidation.names import NameMatch, match_names, parse_name
 from adk_graph_memory.extraction.extractor import join_extractions
 from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
-from adk_graph_memory.records.facts import EntityDoubt, EntityResolution, KnownEntity, PlannedEntity
+from adk_graph_memory.records.facts import EntityDoubt, EntityResolution, EntityWrite, KnownEntity
 
 
 def person(ref: int, name: str, about: str = "", *, window: int = 0, type: str = "person") -> ExtractedEntity:
@@ -101,7 +101,7 @@ def test_an_extractors_alias_finds_the_known() -> None:
     known = held("Ivan Petrov")
     resolution = resolve_entities([ExtractedEntity(1, "Иван Петров", "person", ("Ivan Petrov",))], [known])
     assert resolution.planned_entities == (
-        PlannedEntity(known.key, "Ivan Petrov", "person", ("Иван Петров",), is_new=False),
+        EntityWrite(known.key, "Ivan Petrov", "person", ("Иван Петров",), is_new=False),
     )
 
 
@@ -394,7 +394,7 @@ def test_an_answer_makes_two_one() -> None:
     resolution = answer_doubts(doubted(), {1: BROTHER.key}, [BROTHER])
     assert (resolution.keys_by_ref, resolution.doubts) == ({1: BROTHER.key}, ())
     assert resolution.planned_entities == (
-        PlannedEntity(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),
+        EntityWrite(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),
     )
 
 
@@ -421,7 +421,7 @@ def test_an_answer_holds_for_the_same_name_in_every_window() -> None:
 def test_answers_that_go_round_in_a_circle_end() -> None:
     before = EntityResolution(
         {1: "a", 2: "b"},
-        (PlannedEntity("a", "A", "person", (), True), PlannedEntity("b", "B", "person", (), True)),
+        (EntityWrite("a", "A", "person", (), True), EntityWrite("b", "B", "person", (), True)),
         (EntityDoubt(1, ("b",)), EntityDoubt(2, ("a",))),
     )
     resolution = answer_doubts(before, {1: "b", 2: "a"}, [])
@@ -431,7 +431,7 @@ def test_answers_that_go_round_in_a_circle_end() -> None:
 def test_two_new_ones_who_are_one_go_by_the_name_of_the_one_that_is_meant() -> None:
     before = doubted(person(1, "Ann Lee"), person(2, "Annlee", window=1), known=[])
     [planned] = answer_doubts(before, {2: digest_entity_name("Ann Lee")}, []).planned_entities
-    assert planned == PlannedEntity(digest_entity_name("Ann Lee"), "Ann Lee", "person", ("Annlee",), is_new=True)
+    assert planned == EntityWrite(digest_entity_name("Ann Lee"), "Ann Lee", "person", ("Annlee",), is_new=True)
 
 
 def test_a_merged_one_that_is_listed_beside_its_target_is_again_who_it_was() -> None:

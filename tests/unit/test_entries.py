@@ -243,7 +243,7 @@ def test_what_a_memory_is_stands_in_its_entry() -> None:
 
 
 @pytest.mark.parametrize("author", ["", " \n", "\u200b"])
-def test_an_event_whose_author_is_blank_is_a_turn_of_its_role(author: str) -> None:
+def test_an_event_whose_author_is_blank_is_an_agents_turn(author: str) -> None:
     events = [says(author, "I keep bees.", id="e7"), says("user", "I keep goats.", id="e8")]
     assert [(turn.id, turn.author) for turn in memory_codec.make_turns(events)] == [("e7", "model"), ("e8", "user")]
 

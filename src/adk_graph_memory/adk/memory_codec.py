@@ -275,11 +275,12 @@ def _find_origin(event: Event, agents: Set[str]) -> Origin:
     """Find whose words they are.
 
     The role does not tell: function responses have the role "user", though text beside one is a tool's, and so may have
-    an agent's own words. People other than "user" are known by that role and by not being one of the agents.
+    an agent's own words. People other than "user" are known by that role, by a name, and by not being an agent.
     """
     if event.get_function_responses():
         return "tool"
-    is_person = event.content is not None and event.content.role == "user" and event.author not in agents
+    is_named = event.author not in agents and not is_blank(event.author)
+    is_person = event.content is not None and event.content.role == "user" and is_named
     return "user" if event.author == "user" or is_person else "agent"
 
 
