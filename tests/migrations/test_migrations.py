@@ -53,7 +53,6 @@ MAY_SCAN = {
     "list_sessions_of_user": {"CartesianProduct"},
     "list_sessions_of_app": {"CartesianProduct"},
     "write_changes": {"CartesianProduct"},
-    "write_entities": {"CartesianProduct"},
     "shared_entities": {"CartesianProduct"},
     # A new embedder goes through the whole database, once.
     "reembed_unmark": {"UnionNodeByLabelsScan"},
