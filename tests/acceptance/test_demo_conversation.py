@@ -175,6 +175,16 @@ async def test_the_evidence_of_each_question_stands_where_it_stood(played: Playe
     assert signals >= SIGNALS
 
 
+async def test_what_replaced_a_fact_ranks_no_better_than_that_fact_fits(played: Played) -> None:
+    """The turn that names the trombone names an upstairs neighbour too, and that she is one ended with the move."""
+    found = await played.memory.memory.recall(
+        "Who plays the trombone?", **played.owner, limit=30, token_budget=10_000, explain=True
+    )
+    assert "trombone" in found[0].text
+    scores = {memory.text: sum(share.amount for share in memory.shares) for memory in found}
+    assert [score for text, score in scores.items() if text.startswith("The van for Franzi's move") and score > 1] == []
+
+
 async def test_what_a_search_returns_is_small(played: Played) -> None:
     for question in played.told.questions[:5]:
         found = await played.memory.search_memory(**played.owner, query=question.question)

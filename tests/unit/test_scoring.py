@@ -217,6 +217,23 @@ def test_what_took_the_place_of_the_latest_turn_is_no_later_than_that() -> None:
     assert (best.id, best.score) == ("new", pytest.approx(4.0 + 2.0))  # that of the turn, which was the latest
 
 
+def test_what_replaced_a_fact_earns_by_its_turn_only_as_far_as_the_fact_matches() -> None:
+    """A question of the trombone: the turn names it beside a van that was sold, and so does the turn after it."""
+    rows = (
+        turn("then", vector_score=0.95, has_question=True, next_turn_id="after", fact_count=1),
+        fact("van", "then", vector_score=0.55, state="superseded", valid_to=NOW - 10, successor_ids=("new van",)),
+        turn("after", vector_score=0.9, text_length=40),
+        turn("other", vector_score=0.6, session_id="other"),
+        fact("new van"),
+    )
+    memories = result(*rows, vector=1.0, before=0.15, answer=0.45, session=0.4)
+    [new_van] = [memory for memory in memories if memory.id == "new van"]
+    match, turn_score = 0.5 / (0.75 * 4.5), 5.5
+    assert new_van.score == pytest.approx(0.5 + match * (turn_score - 0.5))
+    assert [(share.signal, share.through) for share in new_van.shares] == [("successor", "van")]
+    assert order(memories)[:2] == ["after", "then"]
+
+
 def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> None:
     rows = (
         *OLD,

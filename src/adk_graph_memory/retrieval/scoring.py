@@ -29,6 +29,8 @@ _MAX_SIMILAR_TURNS, _SIMILAR_SHARE = 6, 0.5
 """How many of the best turns may be about the same thing, and the share of the best one's own score that they need."""
 _TIE_BREAK = 0.01
 """Ranks a fact above the turn that it stands for."""
+_LENT_SIGNALS = ("answer", "before", "session")
+"""What a turn, and so a fact, earns by the turns around it alone."""
 _NEAR_SHARE = 0.75
 """An ended fact with this share of the own score of its turn's best fact may be what the question asks for."""
 
@@ -225,16 +227,24 @@ class Scorer:
     def _promote_successors(
         self, fact: str, ended_facts: Set[str], outdated_turns: set[str], *, is_present: bool
     ) -> None:
-        """Raise an ended fact's successors to its place, or to that of the turns for which it is the nearest fact."""
-        place = self._totals[fact]
-        for turn in outdated_turns.intersection(self._candidates[fact].turn_ids):
+        """Raise an ended fact's successors towards its place, or that of the turns for which it is the nearest fact.
+
+        What a turn's other words, and the turns around it, add to its place counts as far as the fact matches what the
+        turn was found for.
+        """
+        place = own_place = self._totals[fact] - sum(self._shares[fact].get(signal, 0.0) for signal in _LENT_SIGNALS)
+        for turn in self._totals.keys() & set(self._candidates[fact].turn_ids):
+            turn_place = self._totals[fact]
             nearest = max(self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts)
-            if self._own_scores[fact] < nearest:  # another fact's successor takes the turn's rank
-                continue
-            turn_score = self._totals[turn]
-            if is_present and turn in self._similar_turns:  # as high as if it were the latest of them
-                turn_score += max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
-            place = max(place, turn_score)
+            # If another of the turn's facts is nearer, that one's successor takes the turn's rank.
+            if turn in outdated_turns and self._own_scores[fact] == nearest:
+                turn_score = self._totals[turn]
+                if is_present and turn in self._similar_turns:  # as high as if it were the latest of them
+                    turn_score += max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
+                turn_place = max(turn_place, turn_score)
+            sought = _NEAR_SHARE * (self._own_scores[turn] - self._shares[turn].get("fact", 0.0))
+            match = min(1.0, self._own_scores[fact] / sought) if sought > 0.0 else 1.0
+            place = max(place, own_place + match * (turn_place - own_place))
         for successor in (set(self._candidates[fact].successor_ids or ()) & self._totals.keys()) - ended_facts:
             score = place + self._weights.successor * self._own_scores[successor]
             self._add_share(successor, "successor", max(0.0, score - self._totals[successor]), fact)
