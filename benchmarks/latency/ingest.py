@@ -48,9 +48,9 @@ class RecordingEmbedder(Embedder):
         """Embed texts; with it the adapter takes one call at a time, as of any local model."""
         return [embedding.vector for embedding in self.embed_passages([Passage(text) for text in texts])]
 
-    def embed_question(self, text: str) -> QuestionEmbedding:
+    def embed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding:
         """Embed a question, with its tokens."""
-        return self.encoder.embed_question(text)
+        return self.encoder.embed_question(text, typed_text)
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
         """Embed passages, and record them."""

@@ -259,14 +259,15 @@ class Topics(Embedder):
     def embed_query(self, text: str) -> list[float]:
         return self.embed_question(text).vector
 
-    def embed_question(self, text: str) -> QuestionEmbedding:
+    def embed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding:
         """With a token for each word."""
+        typed = None if typed_text is None else self.embed_question(typed_text)
         start = time.perf_counter()
         [vector] = make_vectors_around(
             [next((_number_topics()[word] for word in text.split() if word in _number_topics()), 0)], self._numbers
         )
         tokens = self._numbers.standard_normal((len(text.split()), DIMENSIONS), dtype=np.float32)
-        embedding = QuestionEmbedding(vector, QuestionTokens(tokens, _load_projection()))
+        embedding = QuestionEmbedding(vector, QuestionTokens(tokens, _load_projection()), typed)
         self.milliseconds += (time.perf_counter() - start) * 1_000
         return embedding
 

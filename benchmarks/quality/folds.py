@@ -68,7 +68,9 @@ async def record(memory: GraphMemory, conversations: Sequence[Conversation], app
         retriever = await memory.user(app_name, conversation.id).make_retriever()
         for question in (question for question in conversation.questions if question.evidence):
             parsed_question = retriever.parse_question(question.text)
-            embedding, retriever.slot, _ = await memory.engine.vectors.embed_question(parsed_question.first_person_text)
+            embedding, retriever.slot, _ = await memory.engine.vectors.embed_question(
+                parsed_question.first_person_text, parsed_question.typed_text
+            )
             ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, parsed_question, embedding)
             turns = {
                 candidate.id: [ids[id] for id in candidate.turn_ids or (candidate.id,)]

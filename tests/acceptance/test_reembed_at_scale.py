@@ -50,8 +50,8 @@ class Counting(Embedder):
         return self.embed_question(text).vector
     def embed_documents(self, texts):
         raise NotImplementedError
-    def embed_question(self, text):
-        return self.encoder.embed_question(text)
+    def embed_question(self, text, typed_text=None):
+        return self.encoder.embed_question(text, typed_text)
     def embed_passages(self, passages):
         embeddings = self.encoder.embed_passages(passages)
         with Path(__file__).with_suffix(".log").open("a") as log:

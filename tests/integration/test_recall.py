@@ -474,6 +474,43 @@ async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type
 # -- a turn is no truer than its facts ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("index", ["index", "scan", "filters"])
+@pytest.mark.parametrize("words", ["a model's", "rules'"])
+async def test_what_a_model_worded_is_compared_with_the_question_as_typed(
+    neo4j_server: Any, app_name: str, words: str, index: str
+) -> None:
+    """Ann's turn says "I", a model's fact says "Ann": each has the vector of the question in its own person."""
+    owner = {"app_name": app_name, "user_id": "ada"}
+
+    def embed(text: str) -> list[float]:
+        return [1.0, 0.0, 0.1] if "Ann" in text else [0.0, 1.0, 0.1]
+
+    model = reader({"I keep bees in Faro.": [{"predicate": "keeps", "text": "Ann keeps bees in Faro."}]})
+    settings = neo4j_server.settings(label_prefix="TestTyped")
+    async with GraphMemory(
+        settings=settings, embedder=embed, model=model if words == "a model's" else "rules"
+    ) as memory:
+        await memory.remember([Turn("t0", "Ann", "I keep bees in Faro.", START)], session_id="s0", **owner)
+        retriever = await memory.user(**owner).make_retriever()
+        if index == "scan":
+            retriever._query_vector_index = lambda parameters, slot: None  # type: ignore[method-assign]  # as without one
+        if index == "filters":
+            retriever._filters = Filters(session_id="s0")
+        question = retriever.parse_question("What does Ann keep?")
+        assert (question.first_person_text, question.typed_text) == ("What does I keep?", "What does Ann keep?")
+        embedding, retriever.slot, _ = await memory.engine.vectors.embed_question(
+            question.first_person_text, question.typed_text
+        )
+        ranking, row = await asyncio.to_thread(retriever.find_candidates, "What does Ann keep?", question, embedding)
+        scores = {candidate.kind: candidate.vector_score for candidate in ranking.candidates}
+        assert scores == {"event": pytest.approx(1.0, abs=1e-3), "fact": pytest.approx(1.0, abs=1e-3)}
+        assert [candidate.is_model_worded for candidate in ranking.candidates if candidate.kind == "fact"] == [
+            words == "a model's"
+        ]
+        is_model_worded = {is_model for is_model, score in row["usual"] if score > 0.99}
+        assert is_model_worded == ({False, True} if words == "a model's" else {False})
+
+
 def reader(facts: dict[str, list[dict[str, Any]]]) -> ScriptedLlm:
     """Reads of each of these turns these facts about whoever speaks; whatever is asserted ends a plan."""
 

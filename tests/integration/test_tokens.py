@@ -40,8 +40,9 @@ class TokenHash(HashEmbedder):
         self.projection = Projection(projection, np.zeros(SIZE, np.float32), matrix, spread=0.1)
         self.read: list[Passage] = []
 
-    def embed_question(self, text: str) -> QuestionEmbedding:
-        return QuestionEmbedding(self.embed_query(text), QuestionTokens(self._tokens(text), self.projection))
+    def embed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding:
+        typed = None if typed_text is None else self.embed_question(typed_text)
+        return QuestionEmbedding(self.embed_query(text), QuestionTokens(self._tokens(text), self.projection), typed)
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
         self.read += passages

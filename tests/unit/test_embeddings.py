@@ -144,6 +144,16 @@ async def test_a_question_is_embedded_as_one_and_a_stored_text_as_a_document() -
     assert await adapter.aembed_question("a") == QuestionEmbedding([1.0, 0.0])
 
 
+async def test_a_question_in_two_wordings_is_embedded_in_both_and_both_are_checked() -> None:
+    adapter = vectors(lambda text: [float(len(text)), 1.0])
+    assert await adapter.aembed_question("a", "abc") == QuestionEmbedding(
+        [1.0, 1.0], typed=QuestionEmbedding([3.0, 1.0])
+    )
+    adapter = vectors(lambda text: [float("nan") if len(text) > 1 else 1.0])
+    with pytest.raises(errors.EmbedderFailed, match="NaN"):
+        await adapter.aembed_question("a", "abc")
+
+
 async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None:
     embedder = Asymmetric()
     adapter = vectors(embedder)

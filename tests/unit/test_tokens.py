@@ -54,6 +54,16 @@ def test_a_question_has_the_vector_that_the_model_gives_it(encoder: TokenEncoder
     assert near(vector, embedder.embed_query("Where do I keep the bees?")) == pytest.approx(1.0, abs=1e-5)
 
 
+def test_a_question_in_two_wordings_has_the_vectors_of_each(encoder: TokenEncoder) -> None:
+    words, typed_words = "Where do I keep the bees?", "Where does Ann Lindqvist, of all people, keep the bees?"
+    both = encoder.embed_question(words, typed_words)
+    assert both.typed is not None
+    for embedding, text in ((both, words), (both.typed, typed_words)):
+        assert near(embedding.vector, encoder.embed_question(text).vector) == pytest.approx(1.0, abs=1e-5)
+        assert embedding.tokens is not None
+    assert both.typed.typed is None
+
+
 def test_a_text_has_almost_the_vector_that_the_model_gives_it(encoder: TokenEncoder, embedder: LocalEmbedder) -> None:
     text = "I keep the bees in the garden behind the house, next to the old shed."
     [embedding] = encoder.embed_passages([Passage(text)])

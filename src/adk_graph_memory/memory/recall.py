@@ -152,13 +152,14 @@ async def recall_memories(user: UserContext, query: str, options: RecallOptions)
     telemetry.annotate_query(query)
     if not search_options.limit or not search_options.token_budget:
         return []
-    tasks: dict[str, asyncio.Task[_QuestionVector]] = {}
+    tasks: dict[tuple[str, str | None], asyncio.Task[_QuestionVector]] = {}
 
-    def embed(text: str) -> asyncio.Task[_QuestionVector]:
-        if text not in tasks:
+    def embed(question: ParsedQuestion) -> asyncio.Task[_QuestionVector]:
+        texts = question.first_person_text, question.typed_text
+        if texts not in tasks:
             waits = search_options.first_wait, search_options.embed_timeout
-            tasks[text] = asyncio.create_task(engine.vectors.embed_question(text, *waits))
-        return tasks[text]
+            tasks[texts] = asyncio.create_task(engine.vectors.embed_question(*texts, *waits))
+        return tasks[texts]
 
     answers = await asyncio.gather(*(_Search(one, query, search_options, embed).search() for one in users))
     question = answers[0].question
@@ -249,7 +250,7 @@ class _Search:
         user: UserContext,
         query: str,
         options: _SearchOptions,
-        embed: Callable[[str], Awaitable[_QuestionVector]],
+        embed: Callable[[ParsedQuestion], Awaitable[_QuestionVector]],
     ) -> None:
         self._user, self._query, self._options, self._embed = user, query, options, embed
         self._engine, self._connection = user.engine, user.connection
@@ -316,14 +317,17 @@ class _Search:
         top_k, characters = self._choose_limits()
         retrieve = partial(retriever.retrieve_records, self._query, question, top_k, {}, characters)
         with _hold_timeout(time_limit):
-            embedding, retriever.slot, degraded = await self._embed(question.first_person_text)
+            embedding, retriever.slot, degraded = await self._embed(question)
         result = await self._run_in_thread(partial(retrieve, embedding=embedding))
         if "live" in (metadata := result.metadata or {}):
             await vectors.slot_tracker.follow_switch(metadata["live"])
             if retriever.slot and retriever.slot != vectors.slot_tracker.slot:  # its vectors may be half deleted
                 with _hold_timeout(time_limit):
                     embedding, retriever.slot, degraded = await vectors.embed_question(
-                        question.first_person_text, self._options.first_wait, self._options.embed_timeout
+                        question.first_person_text,
+                        question.typed_text,
+                        self._options.first_wait,
+                        self._options.embed_timeout,
                     )
                 result = await self._run_in_thread(partial(retrieve, embedding=embedding))
             self._engine.speakers.drop_outdated(user.scope, metadata["writes"])

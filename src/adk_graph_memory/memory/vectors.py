@@ -47,7 +47,7 @@ class GraphVectors:
         self._connection, self._choice = connection, choice
         self._problems = problems or ProblemLog(logger)
         self.slot_tracker = LiveSlotTracker(connection)
-        self._question_cache: OrderedDict[str, QuestionEmbedding] = OrderedDict()
+        self._question_cache: OrderedDict[tuple[str, str | None], QuestionEmbedding] = OrderedDict()
         self._has_waited = False
         self._embedder_cache: tuple[tuple[Any, ...], EmbedderAdapter] | None = None
 
@@ -137,7 +137,11 @@ class GraphVectors:
             self._embedder_cache[1].report_loading_failure(report)
 
     async def embed_question(
-        self, query: str, first_wait: float | None = None, embed_timeout: float | None = None
+        self,
+        query: str,
+        typed_text: str | None = None,
+        first_wait: float | None = None,
+        embed_timeout: float | None = None,
     ) -> tuple[QuestionEmbedding | None, VectorSlot | None, str | None]:
         """Embed a question and find the slot to compare it with.
 
@@ -145,6 +149,7 @@ class GraphVectors:
 
         Args:
             query: the question.
+            typed_text: the question as it was typed, if it is to be embedded too.
             first_wait: for an agent, whose reply must not fail for want of vectors: how long its first question waits
                 for the model, in seconds since its loading began. Later questions wait until it is loaded; so does the
                 first if this is None.
@@ -168,7 +173,7 @@ class GraphVectors:
                     self._has_waited = True
                     logger.info("Searched by full text alone, while the embedder is being loaded.")
                     return None, None, "the embedder is still being loaded"
-                embedding, slot = await self._embed_for_slot(self.embedder, query)
+                embedding, slot = await self._embed_for_slot(self.embedder, query, typed_text)
         except TimeoutError:
             slow = errors.EmbedderFailed(name=self.embedder.name, reason=f"no vector within {embed_timeout:g} s")
             self._problems.report_problem(TEXT_ONLY, slow)
@@ -187,20 +192,20 @@ class GraphVectors:
         return (embedding, slot, None) if slot else (None, None, None)
 
     async def _embed_for_slot(
-        self, embedder: EmbedderAdapter, query: str
+        self, embedder: EmbedderAdapter, query: str, typed_text: str | None = None
     ) -> tuple[QuestionEmbedding, VectorSlot | None]:
-        embedding = await self._embed_text(embedder, query)
+        embedding = await self._embed_texts(embedder, query, typed_text)
         return embedding, await self.slot_tracker.find_slot(embedder.name, len(embedding.vector), may_open=False)
 
-    async def _embed_text(self, embedder: EmbedderAdapter, query: str) -> QuestionEmbedding:
-        if (embedding := self._question_cache.pop(query, None)) is None:
+    async def _embed_texts(self, embedder: EmbedderAdapter, query: str, typed_text: str | None) -> QuestionEmbedding:
+        if (embedding := self._question_cache.pop((query, typed_text), None)) is None:
             seconds = self._connection.settings.limits.embed_timeout
             try:
                 async with asyncio.timeout(seconds):
-                    embedding = await embedder.aembed_question(query)
+                    embedding = await embedder.aembed_question(query, typed_text)
             except TimeoutError as error:
                 raise errors.EmbedderFailed(name=embedder.name, reason=f"no vector within {seconds:g} s") from error
-        self._question_cache[query] = embedding
+        self._question_cache[query, typed_text] = embedding
         if len(self._question_cache) > MAX_CACHED_QUESTIONS:
             self._question_cache.popitem(last=False)
         return embedding

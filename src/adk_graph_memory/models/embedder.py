@@ -102,7 +102,7 @@ class BatchEmbedder(Protocol):
 class TokenEmbedder(Protocol):
     """An embedder that returns token vectors, and reads a passage together with what was said before it."""
 
-    def embed_question(self, text: str) -> QuestionEmbedding: ...
+    def embed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding: ...
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]: ...
 
@@ -280,31 +280,37 @@ class EmbedderAdapter:
         """
         return await self._wrap_errors(self._compute_passage_embeddings(list(passages))) if passages else []
 
-    async def aembed_question(self, text: str) -> QuestionEmbedding:
+    async def aembed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding:
         """Embed a question, which some models do in another way than the passages it is compared with.
+
+        Args:
+            text: the question.
+            typed_text: the question as it was typed, if it is to be embedded too.
 
         Raises:
             errors.EmbedderMissing, errors.CredentialsMissing, errors.EmbedderFailed: as :meth:`embed_passages`.
         """
-        return await self._wrap_errors(self._compute_question_embedding(text))
+        return await self._wrap_errors(self._compute_question_embedding(text, typed_text))
 
     @property
     def dimension(self) -> int | None:
         """The numbers per vector, once there was one."""
         return self._dimension
 
-    def embed_question(self, text: str) -> QuestionEmbedding:
+    def embed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding:
         """Embed a question in the caller's thread, without checking the vector."""
         if self.token_embedder is not None:
-            return self.token_embedder.embed_question(text)
-        return QuestionEmbedding([float(number) for number in self.embedder.embed_query(text)])
+            return self.token_embedder.embed_question(text, typed_text)
+        typed = None if typed_text is None else self.embed_question(typed_text)
+        return QuestionEmbedding([float(number) for number in self.embedder.embed_query(text)], typed=typed)
 
-    async def _compute_question_embedding(self, text: str) -> QuestionEmbedding:
+    async def _compute_question_embedding(self, text: str, typed_text: str | None) -> QuestionEmbedding:
         [embedding] = await self._run_concurrently(
-            lambda texts: [self.embed_question(text) for text in texts], [[text]]
+            lambda texts: [self.embed_question(text, typed_text) for text in texts], [[text]]
         )
-        [vector] = self._check_vectors([embedding.vector], 1)
-        return embedding._replace(vector=vector)
+        typed = embedding.typed
+        vector, *typed_vectors = self._check_vectors([one.vector for one in (embedding, typed) if one], 1 + bool(typed))
+        return embedding._replace(vector=vector, typed=typed and typed._replace(vector=typed_vectors[0]))
 
     async def _compute_passage_embeddings(self, passages: list[Passage]) -> list[Embedding]:
         if (token_embedder := await self._run_in_thread(lambda: self.token_embedder)) is not None:

@@ -139,10 +139,15 @@ BATCH_SIZE = 16
 
 
 class QuestionEmbedding(NamedTuple):
-    """A question's vector and, if the embedder exposes them, its tokens."""
+    """A question's vector and, if the embedder exposes them, its tokens.
+
+    ``typed`` is the same of the question as it was typed, if it was embedded in other words; see
+    :class:`adk_graph_memory.retrieval.question.ParsedQuestion`.
+    """
 
     vector: list[float]
     tokens: QuestionTokens | None = None
+    typed: QuestionEmbedding | None = None
 
 
 class _TextPart(NamedTuple):
@@ -191,12 +196,22 @@ class TokenEncoder:
         fitted = Projection.from_file(Path(projection), size) if projection else Projection.from_model(name, size)
         return cls(token_model, fitted)
 
-    def embed_question(self, text: str) -> QuestionEmbedding:
-        """Make a question's vector, the same as ``encode_query`` makes, and its token vectors."""
+    def embed_question(self, text: str, typed_text: str | None = None) -> QuestionEmbedding:
+        """Make a question's vector, the same as ``encode_query`` makes, and its token vectors.
+
+        Args:
+            text: the question.
+            typed_text: the question as it was typed; embedded in the same pass, if given.
+        """
         prompt = find_prompt(self._model, "query")
-        [part] = self._encode_parts([_TextPart(prompt + text, len(prompt))])
-        [vector] = self._model.pool_vectors([part.vectors])
-        return QuestionEmbedding(vector, QuestionTokens(part.vectors[part.word_mask], self._projection))
+        texts = [text] if typed_text is None else [text, typed_text]
+        parts = self._encode_parts([_TextPart(prompt + text, len(prompt)) for text in texts])
+        vectors = self._model.pool_vectors([part.vectors for part in parts])
+        first, *others = (
+            QuestionEmbedding(vector, QuestionTokens(part.vectors[part.word_mask], self._projection))
+            for vector, part in zip(vectors, parts, strict=True)
+        )
+        return first._replace(typed=others[0]) if others else first
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
         """Make a vector and packed token vectors for each passage, in order."""

@@ -36,6 +36,7 @@ class SearchCandidate(NamedTuple):
     valid_to: float | None = None
     valid_from_precision: Precision | None = None
     successor_ids: Sequence[str] | None = None
+    is_model_worded: bool = False
     role: str | None = None
     author: str | None = None
     timestamp: float = 0.0
@@ -48,6 +49,8 @@ class SearchCandidate(NamedTuple):
     manner: str | None = None
 
 
+BASELINE_SAMPLE_SIZE = 64
+"""Memories in a sample that shows how near this user's memories usually are to a question."""
 _SUFFICIENT_SAMPLE = 16
 """Scores that make a reliable baseline."""
 

@@ -290,6 +290,7 @@ class ParsedQuestion:
         is_present: whether it asks what is so now.
         is_about_third_party: whether it names somebody or something, but no speaker and not the one who asks.
         is_to_agent: whether it addresses the agent itself.
+        typed_text: the question as it was typed, or the end of a long message; None if these are the same words.
     """
 
     search_text: str
@@ -302,6 +303,7 @@ class ParsedQuestion:
     is_present: bool = False
     is_about_third_party: bool = False
     is_to_agent: bool = False
+    typed_text: str | None = None
 
     @property
     def stop_word_language(self) -> str:
@@ -431,6 +433,7 @@ def parse_question(
         and language == "en"
         and _THIRD_PARTY.search(question) is not None
         and _FIRST_PERSON.search(question) is None,
+        typed_text=question if question != first_person_text else None,
         is_to_agent=language in _AGENT_ADDRESS
         and _AGENT_ADDRESS[language].search(_POLITE_REQUEST.sub("", question)) is not None,
     )

@@ -10,7 +10,13 @@ from typing import Any
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.models.tokens import QuestionEmbedding
 from adk_graph_memory.retrieval import smalltalk
-from adk_graph_memory.retrieval.candidates import Nearness, ScoreBaseline, SearchCandidate, measure_nearness
+from adk_graph_memory.retrieval.candidates import (
+    BASELINE_SAMPLE_SIZE,
+    Nearness,
+    ScoreBaseline,
+    SearchCandidate,
+    measure_nearness,
+)
 from adk_graph_memory.retrieval.coverage import estimate_answer_likelihood, measure_word_trust
 from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
@@ -57,7 +63,11 @@ class Ranking:
         embedding: QuestionEmbedding | None,
         fluency: float,
     ) -> Ranking:
-        """Make a ranking from the row of a statement ``candidates_…``."""
+        """Make a ranking from the row of a statement ``candidates_…``.
+
+        Facts that a model worded, in the third person, are compared with the question as it was typed; what people
+        said, and what rules read in it, with the question in the first person.
+        """
         candidates = [SearchCandidate(*columns) for columns in row["candidates"]]
         empty_turns = smalltalk.find_empty_turns(candidates, query)
         texts = [text for text in row["texts"] if text not in empty_turns.values()]
@@ -66,13 +76,18 @@ class Ranking:
             texts = [question.identifiers.unify_spellings(text) for text in texts]
             unified = question.identifiers.unify_spellings(question.search_text)
             terms = asking_terms = lucene.extract_terms(unified, question.stop_word_language)
-        baseline = ScoreBaseline.from_scores(row["usual"])
-        scores = [
-            candidate.vector_score
-            for candidate in candidates
-            if candidate.vector_score is not None and candidate.id not in empty_turns
-        ]
-        best_nearness = baseline.normalize_score(max(scores)) if scores and baseline else None
+        nearness, scores = dict[str, Nearness](), list[float]()
+        for is_model_worded in (False, True):  # each on a scale of its own
+            some = [candidate for candidate in candidates if candidate.is_model_worded == is_model_worded]
+            usual = [score for is_model, score in row["usual"] if is_model == is_model_worded]
+            baseline = ScoreBaseline.from_scores(usual[:BASELINE_SAMPLE_SIZE])
+            asked = embedding.typed or embedding if embedding and is_model_worded else embedding
+            nearness |= measure_nearness(some, baseline, asked.tokens if asked else None)
+            scores += [
+                baseline.normalize_score(candidate.vector_score)
+                for candidate in some
+                if baseline and candidate.vector_score is not None and candidate.id not in empty_turns
+            ]
         language = question.stop_word_language
         date_words = question.list_date_words(candidates)
         # A message's vector covers only its end, so its words are trusted.
@@ -80,12 +95,12 @@ class Ranking:
         return cls(
             question,
             candidates,
-            measure_nearness(candidates, baseline, embedding.tokens if embedding else None),
+            nearness,
             frozenset(empty_turns),
             word_trust=word_trust,
             fluency=fluency,
             answer_likelihood=estimate_answer_likelihood(
-                best_nearness, asking_terms, texts, language, fluency, date_words
+                max(scores, default=None), asking_terms, texts, language, fluency, date_words
             ),
         )
 

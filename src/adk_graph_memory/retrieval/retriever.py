@@ -32,7 +32,7 @@ from adk_graph_memory.models.tokens import QuestionEmbedding
 from adk_graph_memory.records.results import Filters
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.retrieval import query_check, smalltalk
-from adk_graph_memory.retrieval.candidates import SearchCandidate
+from adk_graph_memory.retrieval.candidates import BASELINE_SAMPLE_SIZE, SearchCandidate
 from adk_graph_memory.retrieval.question import ParsedQuestion, format_part_queries, parse_question
 from adk_graph_memory.retrieval.ranking import Ranking, scale_scores
 from adk_graph_memory.retrieval.recollections import convert_to_records, parse_metadata
@@ -47,8 +47,6 @@ BEYOND_EXPIRED = {"text_hits": FILTERED_TEXT_LIMIT, "finds_expired": False}
 """Parameters that search again if some of the best have expired: further down, and without those."""
 ENTITY_LIMIT, FACTS_PER_ENTITY = 20, 50
 QUESTION_MARKS = ["?", "？", "؟"]
-BASELINE_SAMPLE_SIZE = 64
-"""Memories in the sample that shows how near this user's memories usually are to a question."""
 COVERAGE_TEXTS, COVERAGE_CHARACTERS = 12, 2_000
 """Texts that are read to measure how much of the question they cover, and characters of each."""
 
@@ -96,14 +94,17 @@ def make_source_parameters(
         "filters": filter_parameters,
         "until": until.timestamp() if until else None,
         "vector": None,
+        "typed_vector": None,
         "slot": "",
         "tokens": "",
     }
 
 
-def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[str, Any]:
-    """Make the parameters for the question's vector and the properties of the vectors it is compared with."""
-    return {"vector": vector, "slot": slot.vector_property, "tokens": slot.token_property}
+def make_vector_parameters(embedding: QuestionEmbedding, slot: VectorSlot) -> dict[str, Any]:
+    """Make the parameters for the question's vectors and the properties of the vectors they are compared with."""
+    typed_vector = embedding.typed.vector if embedding.typed else None
+    properties = {"slot": slot.vector_property, "tokens": slot.token_property}
+    return {"vector": embedding.vector, "typed_vector": typed_vector, **properties}
 
 
 Memory = Mapping[str, Any]
@@ -155,7 +156,7 @@ def list_planned_searches(connection: Connection, slot: VectorSlot | None) -> It
     settings, language = connection.settings, lucene.get_analyzer_language(connection.settings.analyzers[0])
     question = parse_question("Is this planned?", (), datetime.now(UTC), (language,))
     by_words = make_source_parameters(question, Scope(":nobody:", ":nobody:"), settings)
-    by_vector = by_words | (make_vector_parameters([1.0] * slot.dimensions, slot) if slot else {})
+    by_vector = by_words | (make_vector_parameters(QuestionEmbedding([1.0] * slot.dimensions), slot) if slot else {})
     names = [f"candidates_{slot.name}"] if slot else []
     indexed = [name for name in names if name in connection.statements]
     yield PlannedStatement("plain_search", "read", by_words, "words")
@@ -296,7 +297,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         question = self.parse_question(query)
         embedding = QuestionEmbedding(search.query_vector) if search.query_vector is not None else None
         if embedding is None and self._embedder_adapter and self.slot and query:
-            embedding = self._embedder_adapter.embed_question(question.first_person_text)
+            embedding = self._embedder_adapter.embed_question(question.first_person_text, question.typed_text)
         return self.retrieve_records(query, question, search.top_k, search.query_params or {}, embedding=embedding)
 
     def _is_slot_outdated(self, result: RawSearchResult) -> bool:
@@ -432,7 +433,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             question, self._scope, self._connection.settings, self._filters, self._now, self._find_filtered_entities()
         )
         if embedding and slot:
-            parameters |= make_vector_parameters(embedding.vector, slot)
+            parameters |= make_vector_parameters(embedding, slot)
         row = self._query_sources(parameters, slot if embedding else None)
         fluency = (
             self._embedder_adapter.measure_fluency(question.first_person_text)

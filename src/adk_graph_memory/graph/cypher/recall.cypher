@@ -27,9 +27,21 @@
   WHERE node.memory_id IS NOT NULL AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector) AND
 // include node_stands
 
+// model_worded @fragment
+// whether a memory's words are a model's own: in the third person, where people say "I"
+coalesce(NOT node.extractor STARTS WITH 'rules', false)
+
+// own_vector @fragment
+// the question's vector that a memory is compared with: as it was typed, if the memory's words are a model's own
+CASE WHEN $typed_vector IS NOT NULL AND
+// include model_worded
+THEN $typed_vector ELSE $vector END
+
 // nearest_memories @fragment
 // the best of them
-  WITH node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $by_vector
+  WITH node, vector.similarity.cosine(node[$slot],
+// include own_vector
+  ) AS score ORDER BY score DESC LIMIT $by_vector
   RETURN node, score, 'vector' AS source
 
 // matches_filters @fragment
@@ -83,16 +95,16 @@ WITH node, max(CASE node WHEN near THEN text END) AS text, max(CASE node WHEN ne
 // candidate_rows @fragment
 // one row. candidates: of each memory that has not expired [id, kind, score by text, by vector, by entity, ids of the turns that
 // it rests on, packed tokens, characters, state, since and until when it holds, how exactly the former is known, ids of its
-// successors], and for turns also [role, author, time, session, whether it contains a question, whether it ends with one, id of
+// successors, whether its words are a model's own], and for turns also [role, author, time, session, whether it contains a question, whether it ends with one, id of
 // the turn that follows, number of facts that rest on it, its text if short, its manner]. texts: the best texts by words.
 // expired: how many of the best by words and by vector have expired. live: the live slot. writes: the user's write count.
-// usual: how near the question is to a sample of the user's memories
+// usual: of a sample of the user's memories, whether the words are a model's own, and how near the question is
 WITH *, node.text AS content, [(node)-[:NEXT|SUPPORTED_BY]->(turn:@Memory) | turn.memory_id] AS turns,
 // include node_stands
 AS stands
 ORDER BY text IS NULL, text DESC
 WITH collect(CASE WHEN stands THEN CASE node.kind WHEN 'event' THEN [
-  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(content), null, null, null, null, null,
+  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(content), null, null, null, null, null, false,
   node.role, node.author, node.timestamp, node.session_id,
   any(mark IN $question_marks WHERE content CONTAINS mark), any(mark IN $question_marks WHERE right(content, 4) CONTAINS mark),
   head(turns), COUNT { (node)<-[:SUPPORTED_BY]-() }, CASE WHEN size(content) <= $brief THEN content END, node.manner
@@ -102,16 +114,24 @@ WITH collect(CASE WHEN stands THEN CASE node.kind WHEN 'event' THEN [
   CASE WHEN fact.state <> 'current' THEN COLLECT {
 // include successors
     RETURN memory.memory_id
-  } END
+  } END,
+// include model_worded
 ] END END) AS candidates, collect(CASE WHEN stands AND text IS NOT NULL THEN left(content, $readable) END)[..$read] AS texts,
   count(CASE WHEN stands THEN null ELSE coalesce(text, vector) END) AS expired
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN candidates, texts, expired, m.live AS live, coalesce(u.writes, 0) AS writes, CASE WHEN $vector IS NULL THEN [] ELSE COLLECT {
-  MATCH (memory:@Memory {scope: $scope})
-  WHERE memory.memory_id IS NOT NULL
-  WITH memory[$slot] AS stored_vector WHERE size(stored_vector) = size($vector)
-  RETURN vector.similarity.cosine(stored_vector, $vector) LIMIT $sample
+  UNWIND ['event:', 'fact:'] AS kind
+  CALL (kind) {
+    MATCH (node:@Memory {scope: $scope})
+    WHERE node.memory_id STARTS WITH kind AND size(node[$slot]) = size($vector)
+    RETURN node LIMIT $sample
+  }
+  RETURN [
+// include model_worded
+  , vector.similarity.cosine(node[$slot],
+// include own_vector
+  )]
 } END AS usual
 
 // speakers
@@ -146,8 +166,21 @@ CYPHER 25
 CALL () {
 // include word_sources
   UNION ALL
-  MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
+  CALL () {
+    MATCH (node:@Memory)
+    SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
+    WITH node, score WHERE $typed_vector IS NULL OR NOT
+// include model_worded
+    RETURN node, score
+    UNION ALL
+    UNWIND CASE WHEN $typed_vector IS NULL THEN [] ELSE [1] END AS once
+    MATCH (node:@Memory)
+    SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $typed_vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
+    WITH node, score WHERE
+// include model_worded
+    RETURN node, score
+  }
+  WITH node, score ORDER BY score DESC LIMIT $by_vector
   RETURN node, score, 'vector' AS source
 }
 // include hits
