@@ -17,7 +17,7 @@ from benchmarks.quality.dialogue import Conversation, Question
 
 Search = Callable[[str, str], Awaitable[Sequence[MemoryEntry]]]
 """From a user's id and a question to what is found, best first."""
-TOKENS = 1_024
+TOKENS, FEW_TOKENS = 1_024, 384
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Answer:
     recall: float
     ndcg: float
     recall_in_tokens: float
+    recall_in_few_tokens: float
     is_in_order: bool | None
     misleads: bool | None
     place: float
@@ -53,15 +54,16 @@ async def _ask_question(search: Search, user_id: str, question: Question, first:
     memories = await search(user_id, question.text)
     milliseconds = (time.perf_counter() - start) * 1_000
     ids = scores.list_event_ids(memories)
-    affordable = scores.list_event_ids(scores.take_within(memories, TOKENS))
+    affordable, few = (scores.list_event_ids(scores.take_within(memories, size)) for size in (TOKENS, FEW_TOKENS))
     score = float((memories[0].custom_metadata or {}).get("score", 0.0)) if memories else 0.0
     if not (evidence := question.evidence):
-        return Answer(question.kind, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds)
+        return Answer(question.kind, 0.0, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds)
     return Answer(
         question.kind,
         scores.measure_recall(ids[:first], evidence),
         scores.measure_ndcg(ids[:first], evidence, first),
         scores.measure_recall(affordable, evidence),
+        scores.measure_recall(few, evidence),
         scores.find_place(ids, evidence) < scores.find_place(ids, question.outdated) if question.outdated else None,
         scores.misleads(memories[:first], evidence, question.outdated) if question.outdated else None,
         scores.find_place(ids, evidence),

@@ -82,8 +82,12 @@ async def record(memory: GraphMemory, conversations: Sequence[Conversation], app
 
 def answer(case: Case, weights: Weights) -> Quality:
     """How well a question is answered with these weights."""
-    ranked = case.ranking.rank_candidates(weights, datetime.now(UTC).timestamp())
-    turns = list(dict.fromkeys(turn for memory in ranked[: 2 * DEPTH] for turn in case.turns[memory.id]))
+    return measure(case, [one.id for one in case.ranking.rank_candidates(weights, datetime.now(UTC).timestamp())])
+
+
+def measure(case: Case, ranked: Sequence[str]) -> Quality:
+    """How well a question is answered by memories in this order."""
+    turns = list(dict.fromkeys(turn for id in ranked[: 2 * DEPTH] for turn in case.turns[id]))
     evidence = case.question.evidence
     return Quality(
         scores.measure_recall(turns[:DEPTH], evidence),
