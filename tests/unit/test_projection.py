@@ -48,6 +48,20 @@ def test_a_long_text_is_kept_from_its_beginning_to_its_end(projection: Projectio
     assert nearest.min() > 0.97
 
 
+def test_texts_are_compared_by_the_mean_of_their_tokens(projection: Projection) -> None:
+    """Also where the vectors of several texts come in several blocks."""
+    text, more = vectors(12), vectors(12, seed=1)
+    packed = {str(seed): projection.pack_vectors(vectors(64, seed)) for seed in range(2, 20)}
+    packed |= {"same": projection.pack_vectors(text), "both": projection.pack_vectors(np.concatenate([text, more]))}
+    foreign = {"foreign": Projection("another", projection.mean, projection.matrix).pack_vectors(text), "none": b""}
+    similarities = QuestionTokens(vectors(1), projection).compare_texts(packed | foreign, "same")
+    assert similarities.keys() == packed.keys()
+    assert similarities.pop("same") == pytest.approx(1.0)
+    assert 0.5 < similarities.pop("both") < 0.9 and max(similarities.values()) < 0.5
+    for unknown in ("foreign", "none", "nobody's"):
+        assert QuestionTokens(vectors(1), projection).compare_texts(packed | foreign, unknown) == {}
+
+
 def test_what_another_projection_packed_is_left_out(projection: Projection) -> None:
     other = Projection("another", projection.mean, projection.matrix)
     question = QuestionTokens(vectors(3), projection)

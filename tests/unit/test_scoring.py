@@ -205,6 +205,27 @@ def test_what_took_the_place_of_a_turn_is_later_than_it() -> None:
     assert order(result(*rows, parsed_question=question, vector=1.0, ending=-2.0, recent=2.0))[0] == "new"
 
 
+@pytest.mark.parametrize(
+    ("then", "later", "first"),
+    [(b"1", b"1", "later"), (b"1", b"2", "then"), (None, b"2", "later"), (b"1", None, "later")],
+)
+def test_the_later_of_two_turns_comes_first_if_they_are_similar(then: Any, later: Any, first: str) -> None:
+    """A turn without tokens may be about the same."""
+    rows = (
+        turn("then", vector_score=0.9, packed_tokens=then),
+        turn("later", vector_score=0.85, packed_tokens=later, timestamp=5.0),
+    )
+    memories = score_candidates(
+        rows,
+        ParsedQuestion("x", "x", is_present=True),
+        replace(NOTHING, vector=1.0, recent=2.0),
+        nearness=measure_nearness(rows, BASELINE, None),
+        now=NOW,
+        tokens=Words(),  # type: ignore[arg-type]
+    )
+    assert order(memories)[0] == first
+
+
 def test_what_took_the_place_of_the_latest_turn_is_no_later_than_that() -> None:
     rows = (
         turn("then", vector_score=0.9, timestamp=9.0),
@@ -452,9 +473,12 @@ def test_whatever_was_found_the_shares_add_up_and_the_order_it_came_in_is_nothin
 
 
 class Words:
-    """Tokens that are as near to the question as they say themselves."""
+    """Tokens that are as near to the question as they say themselves, and similar if they say the same."""
 
     spread = 0.1
+
+    def compare_texts(self, packed: Mapping[str, bytes], id: str) -> dict[str, float]:
+        return {other: float(data == packed[id]) for other, data in packed.items()} if id in packed else {}
 
     def compute_maxsim(self, packed: Mapping[str, bytes]) -> tuple[list[str], np.ndarray]:
         known = {id: float(data) for id, data in packed.items() if data != b"foreign"}

@@ -185,8 +185,19 @@ class QuestionTokens:
             rows = similarities[start : start + len(vectors)]
             np.divide(_multiply(vectors, self._vectors.T), lengths, out=rows)
             start += len(vectors)
-        starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-        return ids, np.maximum.reduceat(similarities, starts, axis=0)
+        return ids, np.maximum.reduceat(similarities, _locate_starts(counts), axis=0)
+
+    def compare_texts(self, packed_texts: Mapping[str, bytes], id: str) -> dict[str, float]:
+        """Compute how similar each text is to the one with this id, from −1 to 1, by their mean token vectors.
+
+        Texts of another projection are left out; if the one with this id is, the result is empty.
+        """
+        ids, counts, blocks = self._projection.unpack_vectors(packed_texts)
+        if id not in ids:
+            return {}
+        vectors = np.concatenate([_normalize_rows(block) for block in blocks])
+        means = _normalize_rows(np.add.reduceat(vectors, _locate_starts(counts), axis=0))
+        return dict(zip(ids, (means @ means[ids.index(id)]).tolist(), strict=True))
 
 
 _UNPACK_TABLE = np.stack([np.repeat(_LEVELS, 16), np.tile(_LEVELS, 16)], axis=1).view(np.float64).ravel()
@@ -199,6 +210,11 @@ def _unpack_blocks(levels: npt.NDArray[np.uint8]) -> Iterator[FloatArray]:
     for start in range(0, len(levels), BLOCK_SIZE):
         rows = levels[start : start + BLOCK_SIZE]
         yield np.take(_UNPACK_TABLE, rows, out=buffer[: len(rows)], mode="clip").view(np.float32)
+
+
+def _locate_starts(counts: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the first row of each text among the rows of all."""
+    return np.concatenate(([0], np.cumsum(counts)[:-1]))
 
 
 def _read_projection(path: Path) -> Projection:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adk_graph_memory.graph import lucene
+from adk_graph_memory.models.projection import QuestionTokens
 from adk_graph_memory.models.tokens import QuestionEmbedding
 from adk_graph_memory.retrieval import smalltalk
 from adk_graph_memory.retrieval.candidates import (
@@ -53,6 +54,7 @@ class Ranking:
     word_trust: float
     fluency: float
     answer_likelihood: float
+    tokens: QuestionTokens | None = None
 
     @classmethod
     def from_row(
@@ -102,6 +104,7 @@ class Ranking:
             answer_likelihood=estimate_answer_likelihood(
                 max(scores, default=None), asking_terms, texts, language, fluency, date_words
             ),
+            tokens=embedding.tokens if embedding else None,
         )
 
     def rank_candidates(self, weights: Weights, now: float) -> list[ScoredMemory]:
@@ -114,6 +117,7 @@ class Ranking:
             word_trust=self.word_trust,
             now=now,
             empty_ids=self.empty_ids,
+            tokens=self.tokens,
         )
         return deduplicate_memories(memories, {candidate.id: candidate for candidate in self.candidates}, weights.brief)
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
+from adk_graph_memory.models.projection import QuestionTokens
 from adk_graph_memory.records.results import Share
 from adk_graph_memory.retrieval.candidates import Nearness, SearchCandidate
 from adk_graph_memory.retrieval.question import ParsedQuestion
@@ -27,6 +28,10 @@ _HALF_NAME_SCORE = 4.0
 """Lucene's score of a name that counts as one half."""
 _MAX_SIMILAR_TURNS, _SIMILAR_SHARE = 6, 0.5
 """How many of the best turns may be about the same thing, and the share of the best one's own score that they need."""
+_MIN_SIMILARITY = 0.25
+"""Similarity of their mean token vectors from which two turns may be about the same thing. With all of the best as
+before, chats lose 1.1 points of nDCG, updates that rules read .6, recorded conversations .9; with .4, 3 of a hundred
+answers rank behind what they replaced."""
 _TIE_BREAK = 0.01
 """Ranks a fact above the turn that it stands for."""
 _LENT_SIGNALS = ("answer", "before", "session")
@@ -43,6 +48,7 @@ class Scorer:
         weights: the weight of each signal.
         word_trust: 0 to 1, how far the question's words, and all signals of the graph, are trusted.
         empty_ids: turns that only ask or acknowledge: they lend to their neighbours but are no answers.
+        tokens: the question's, which compare turns; without them, turns that fit equally well are held for similar.
     """
 
     def __init__(
@@ -51,7 +57,9 @@ class Scorer:
         weights: Weights,
         word_trust: float,
         empty_ids: Set[str] = frozenset(),
+        tokens: QuestionTokens | None = None,
     ) -> None:
+        self._tokens = tokens
         self._candidates, self._weights, self._word_trust, self._empty_ids = candidates, weights, word_trust, empty_ids
         self._nonempty_candidates = {id: candidate for id, candidate in candidates.items() if id not in empty_ids}
         self._shares: dict[str, dict[str, float]] = {id: {} for id in candidates}
@@ -175,8 +183,13 @@ class Scorer:
         best_turns = heapq.nlargest(
             _MAX_SIMILAR_TURNS, turns, key=lambda id: (self._own_scores[id], self._candidates[id].timestamp, id)
         )
+        packed_tokens = {id: tokens for id in best_turns if (tokens := self._candidates[id].packed_tokens)}
+        similarities = self._tokens.compare_texts(packed_tokens, best_turns[0]) if self._tokens and best_turns else {}
         similar_turns = [
-            id for id in best_turns if self._own_scores[id] >= _SIMILAR_SHARE * self._own_scores[best_turns[0]]
+            id
+            for id in best_turns
+            if self._own_scores[id] >= _SIMILAR_SHARE * self._own_scores[best_turns[0]]
+            and similarities.get(id, 1.0) >= _MIN_SIMILARITY
         ]
         self._similar_turns = frozenset(similar_turns)
         times = sorted(self._candidates[id].timestamp for id in similar_turns)
@@ -305,6 +318,7 @@ def score_candidates(
     word_trust: float = 1.0,
     now: float,
     empty_ids: Set[str] = frozenset(),
+    tokens: QuestionTokens | None = None,
 ) -> list[ScoredMemory]:
     """Score the candidates; best first.
 
@@ -312,13 +326,15 @@ def score_candidates(
         candidates: what all retrieval sources found, each once.
         question: what the question asks.
         weights: the weight of each signal.
-        nearness: how near in meaning each candidate is; see :mod:`~.nearness`.
+        nearness: how near in meaning each candidate is; see
+            :func:`~adk_graph_memory.retrieval.candidates.measure_nearness`.
         word_trust: 0 to 1, how far the question's words, and all signals of the graph, are trusted.
         now: a fact that ends at this time or later still holds.
         empty_ids: turns that only ask or acknowledge: they lend to their neighbours but are no answers.
+        tokens: the question's, if there are any.
     """
     by_id = {candidate.id: candidate for candidate in candidates}
-    scorer = Scorer(by_id, weights, word_trust, empty_ids)
+    scorer = Scorer(by_id, weights, word_trust, empty_ids, tokens)
     scorer.score_matches(nearness)
     scorer.score_neighbours()
     for candidate in by_id.values():
