@@ -654,6 +654,17 @@ def test_an_arabic_word_that_only_begins_like_an_article_stays_whole() -> None:
     assert measure_coverage(["ألم"], ["وله"], "ar") == measure_coverage(["القط"], ["الباب"], "ar") == 0.0
 
 
+# --- what hardly ever answers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sample", "fluency", "min_score"), [(64, 1.0, 0.06), (16, 0.9, 0.06), (64, 0.5, 0.03), (15, 1.0, 0.0)]
+)
+def test_the_least_score_is_known_once_there_are_memories_enough(sample: int, fluency: float, min_score: float) -> None:
+    row = {"candidates": [], "texts": [], "usual": [(False, 0.5)] * sample}
+    assert Ranking.from_row(row, "bees?", QUESTION, None, fluency).min_score == min_score
+
+
 # --- what is usual ------------------------------------------------------------------------------------------
 
 
@@ -672,7 +683,9 @@ def test_nearness_is_told_between_what_is_usual_and_the_question_itself(vector_s
 
 def test_no_memory_counts_for_more_than_a_tenth_of_the_characters() -> None:
     turns = [turn(f"t{number}", text_length=500 + number) for number in range(20)]
-    ranking = Ranking(QUESTION, turns, {}, frozenset(), word_trust=1.0, fluency=0.0, answer_likelihood=1.0)
+    ranking = Ranking(
+        QUESTION, turns, {}, frozenset(), word_trust=1.0, fluency=0.0, answer_likelihood=1.0, min_score=0.0
+    )
     memories = ranking.rank_candidates(NOTHING, NOW)
     assert ranking.limit_characters(memories, 900) == memories[:10]
 

@@ -13,6 +13,7 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.language.dates import apply_fixed_offset, get_utc_offset, infer_precision, restore_datetime
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import (
+    STATES_PREDICATE,
     DirectFact,
     Fact,
     FactValidity,
@@ -54,10 +55,13 @@ def encode_fact_row(write: FactWrite, batch: EmbeddingBatch, memory_ids: Mapping
 def _encode_columns(fact: Fact) -> dict[str, Any]:
     """Encode what a fact's node says of it; :func:`read_fact` reads it again. None removes a property."""
     proposition, standing, ruling = fact.proposition, fact.standing, fact.ruling
+    named = [proposition.topic, proposition.predicate if proposition.predicate != STATES_PREDICATE else None]
     columns = {
         "signature": proposition.signature,
         "text": proposition.text,
-        "words": lucene.extract_word_parts(proposition.text),
+        # "turns 38 on Monday" is found by "birthday", its topic
+        "words": " ".join(filter(None, (lucene.extract_word_parts(proposition.text), *named))).replace("_", " ")
+        or None,
         "predicate": proposition.predicate,
         "modality": proposition.modality,
         "topic": proposition.topic,

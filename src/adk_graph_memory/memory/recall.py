@@ -76,7 +76,6 @@ class _SearchOptions:
 
     limit: int
     token_budget: int
-    min_score: float
     filters: Filters
     now: datetime | None = None
     explain: bool = False
@@ -85,6 +84,7 @@ class _SearchOptions:
     embed_timeout: float | None = None
     as_of: AsOf | None = None
     shared: Sequence[SharedMemory] | None = None
+    min_score: float | None = None
 
     @classmethod
     def complete(cls, options: RecallOptions, settings: Settings) -> Self:
@@ -109,7 +109,8 @@ class _SearchOptions:
     def _check(self) -> None:
         for name, count in (("limit", self.limit), ("token_budget", self.token_budget)):
             check_count(name, count)
-        if not isinstance(self.min_score, int | float) or not 0 <= self.min_score <= 1:
+        score = self.min_score
+        if score is not None and not (isinstance(score, int | float) and 0 <= score <= 1):
             raise errors.InvalidArgument(reason=f"min_score={self.min_score!r} is not between 0 and 1")
         check_flags(explain=self.explain)
         if self.as_of is not None:
@@ -377,7 +378,8 @@ def _select_recollections(
 ) -> list[Recollection]:
     """Select the recollections that score high enough, as of a past memory if there is one.
 
-    If ``explain`` is set, they have their shares.
+    An agent, which takes for an answer what it is given, gets nothing that hardly ever answers. If ``explain`` is set,
+    they have their shares.
     """
     recollections = [read_recollection(record, degraded, now) for record in result.records]
     if options.explain and result.metadata:
@@ -387,4 +389,7 @@ def _select_recollections(
             for memory in recollections
         ]
     recollections = [*past.restate_recollections(recollections)] if past else recollections
-    return [memory for memory in recollections if memory.score >= options.min_score]
+    min_score = options.min_score
+    if min_score is None:
+        min_score = (result.metadata or {}).get("min_score", 0.0) if options.first_wait is not None else 0.0
+    return [memory for memory in recollections if memory.score >= min_score]

@@ -170,6 +170,11 @@ class EmbedderAdapter:
         kind = source if hasattr(source, "__qualname__") else type(source)
         return f"{kind.__module__}.{kind.__qualname__}" + (f":{model}" if isinstance(model, str) else "")
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the model is the default one, for which scores are calibrated."""
+        return isinstance(self.embedder, LocalEmbedder | LightEmbedder) and self.embedder.model == DEFAULT_MODEL
+
     def measure_fluency(self, text: str) -> float:
         """Rate from 0 to 1 how well the embedder knows the text's language, judging by its tokenizer."""
         return score_fluency(text, self._tokenizer)

@@ -51,7 +51,7 @@ class SearchCandidate(NamedTuple):
 
 BASELINE_SAMPLE_SIZE = 64
 """Memories in a sample that shows how near this user's memories usually are to a question."""
-_SUFFICIENT_SAMPLE = 16
+SUFFICIENT_SAMPLE = 16
 """Scores that make a reliable baseline."""
 
 
@@ -73,7 +73,7 @@ class ScoreBaseline:
         """
         if not scores:
             return None
-        trust = min(1.0, len(scores) / _SUFFICIENT_SAMPLE)
+        trust = min(1.0, len(scores) / SUFFICIENT_SAMPLE)
         mean = statistics.fmean(scores)
         deviation = math.sqrt(statistics.fmean((score - mean) ** 2 for score in scores))  # pstdev takes a millisecond
         return cls(trust * mean + (1 - trust) * cls.mean, trust * deviation + (1 - trust) * cls.deviation)

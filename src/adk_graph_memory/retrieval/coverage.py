@@ -11,6 +11,12 @@ from itertools import chain
 from adk_graph_memory.language.detection import load_stop_words, strip_arabic_prefix
 from adk_graph_memory.language.text import has_wide_character
 
+MIN_SCORE, MIN_SCORE_BY_WORDS = 0.06, 0.03
+"""The least score of a memory that may answer, in a language that vectors know and in one that they do not: there,
+nothing with a word of the question is below. Of a hundred questions in LoCoMo, chats, updates, ``unanswerable`` and the
+recorded conversations, at most 0.7 lose evidence that they had among the first ten."""
+MIN_FLUENCY = 0.9
+"""How well vectors have to know a question's language for the first of the two."""
 UNTRUSTED_SHARE, TRUSTED_SHARE = 0.1, 0.4
 """Shares of a question's words in the best texts: up to the first, words count nothing; from the second on, fully."""
 BEST_TEXTS = 3

@@ -13,12 +13,19 @@ from adk_graph_memory.models.tokens import QuestionEmbedding
 from adk_graph_memory.retrieval import smalltalk
 from adk_graph_memory.retrieval.candidates import (
     BASELINE_SAMPLE_SIZE,
+    SUFFICIENT_SAMPLE,
     Nearness,
     ScoreBaseline,
     SearchCandidate,
     measure_nearness,
 )
-from adk_graph_memory.retrieval.coverage import estimate_answer_likelihood, measure_word_trust
+from adk_graph_memory.retrieval.coverage import (
+    MIN_FLUENCY,
+    MIN_SCORE,
+    MIN_SCORE_BY_WORDS,
+    estimate_answer_likelihood,
+    measure_word_trust,
+)
 from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
 from adk_graph_memory.retrieval.weights import Weights
@@ -44,7 +51,9 @@ def scale_scores(memories: Sequence[ScoredMemory], answer_likelihood: float) -> 
 class Ranking:
     """The candidates and everything their scores depend on, except the weights.
 
-    ``answer_likelihood`` is how likely anything answers the question at all, 0 to 1.
+    ``answer_likelihood`` is how likely anything answers the question at all, 0 to 1; memories whose score is below
+    ``min_score`` hardly ever do, if the vectors are the default model's. It is 0 while there are too few memories to
+    tell what is usual.
     """
 
     parsed_question: ParsedQuestion
@@ -54,6 +63,7 @@ class Ranking:
     word_trust: float
     fluency: float
     answer_likelihood: float
+    min_score: float
     tokens: QuestionTokens | None = None
 
     @classmethod
@@ -104,6 +114,11 @@ class Ranking:
             answer_likelihood=estimate_answer_likelihood(
                 max(scores, default=None), asking_terms, texts, language, fluency, date_words
             ),
+            min_score=0.0
+            if len(row["usual"]) < SUFFICIENT_SAMPLE
+            else MIN_SCORE
+            if fluency >= MIN_FLUENCY
+            else MIN_SCORE_BY_WORDS,
             tokens=embedding.tokens if embedding else None,
         )
 

@@ -204,12 +204,13 @@ class Settings(BaseSettings):
     token_budget: int = Field(
         default=1_024, ge=1, description="the maximum number of tokens of text that a search returns"
     )
-    min_score: float = Field(
-        default=0.0,
+    min_score: float | None = Field(
+        default=None,
         ge=0,
         le=1,
         description="a search leaves out memories with a lower score; about 0.28 leaves out most memories that answer "
-        "nothing, and some that answer the question",
+        "nothing, and some that answer the question. By default an agent's search leaves out what hardly ever answers "
+        "(with the default model, once there are memories enough to tell), and any other search leaves out nothing",
     )
     shared: tuple[SharedName, ...] = Field(
         default=(), description="shared memories that every user's searches read too: `:app:`, `:group:NAME`"
