@@ -188,6 +188,7 @@ SAID = {
     "Ada plans to fly to Lisbon": {"valid_from": "2024-10-24", "modality": "planned"},
     "Ada plans to learn the cello": {"modality": "planned"},
     "Ada walked in the Alps": {"valid_from": "2024-02-03", "valid_to": "2024-02-09"},
+    "Ada hiked in the Andes": {"valid_from": "2024-06-03~", "valid_to": "2024-06-03~"},
     "Ada lived in Porto": {"valid_to": "2019"},
     "Ada rents the flat": {"valid_from": "2024-06-01", "valid_to": "2024-05-01"},
 }
@@ -214,6 +215,8 @@ async def test_what_an_agent_reads_is_as_exact_as_what_was_said(make: Make, app_
     shown = {text: (given.get("valid_from"), given.get("valid_to")) for text, given in dates.items() if given}
     assert shown["Ada has worked at Bolt since May 2024"] == ("2024-05", None)
     assert shown["Ada walked in the Alps"] == ("2024-02-03", "2024-02-09")
+    assert shown["Ada hiked in the Andes"] == ("2024-06-03~", "2024-06-03~")
+    assert "(about 3 June 2024" in by_text["Ada hiked in the Andes"].prompt_text
     assert shown["Ada lived in Porto"] == (None, "2019")
     assert shown["Ada rents the flat"] == ("2024-06-01", None)
     bolt = by_text["Ada has worked at Bolt since May 2024"]
@@ -265,6 +268,7 @@ async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so
         "Ada plans to fly to Lisbon": ("lapsed", False),
         "Ada plans to learn the cello": ("planned", True),
         "Ada walked in the Alps": ("happened", False),
+        "Ada hiked in the Andes": ("happened", False),
         "Ada rents the flat": ("holds", True),
     }
     everything = await listings.fetch_facts(

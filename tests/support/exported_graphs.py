@@ -108,7 +108,7 @@ CALL (e, n) {
     open: true, direct: false, support: 1, text: 'Bird ' + toString(n), predicate: 'saw', modality: 'asserted',
     author: 'user', origin: 'user', timestamp: 1.75e9 + n, state: 'current',
     recorded_at: datetime('2026-03-02T12:00:00.123456789Z') + duration({nanoseconds: n}),
-    valid_from: datetime({year: 2026, month: 3, timezone: '+05:30'})})
+    valid_from: datetime({year: 2026, month: 3, timezone: '+05:30'}), valid_from_precision: 'about'})
   CREATE (f)-[:SUPPORTED_BY {key: 'k', quote: 'bird number ' + toString(n), start: 6, end: 20, verified: true}]->(e)
 }
 WITH e, n

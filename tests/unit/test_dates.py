@@ -29,6 +29,8 @@ NOW = datetime(2024, 11, 2, 9, tzinfo=SAO_PAULO)
         ("2024-05", "2024-05-01T00:00:00-03:00", "month"),
         ("2024-05-07", "2024-05-07T00:00:00-03:00", "day"),
         ("20240507", "2024-05-07T00:00:00-03:00", "day"),
+        ("2024-05-07~", "2024-05-07T00:00:00-03:00", "about"),
+        ("2024-05~", "2024-05-01T00:00:00-03:00", "month"),
         ("2024-05-07T15:00", "2024-05-07T15:00:00-03:00", "time"),
         ("2024-05-07 15:00", "2024-05-07T15:00:00-03:00", "time"),
         ("2024-05-07T15:00+09:00", "2024-05-07T15:00:00+09:00", "time"),
@@ -38,7 +40,8 @@ def test_a_date_begins_where_it_was_said(text: str, moment: str, precision: Prec
     begins = parse_validity_interval(text, None, SAID, is_ahead=False).start
     assert begins is not None
     assert (begins.at.isoformat(), begins.precision) == (moment, precision)
-    shown = {"year": moment[:4], "month": moment[:7], "day": moment[:10], "time": moment}[precision]
+    forms = {"year": moment[:4], "month": moment[:7], "day": moment[:10], "about": f"{moment[:10]}~", "time": moment}
+    shown = forms[precision]
     assert format_iso_date(begins.at, begins.precision) == shown
 
 
@@ -49,6 +52,7 @@ def test_a_date_begins_where_it_was_said(text: str, moment: str, precision: Prec
         ("2024-05", "2024-06-01T00:00:00-03:00", "month", "2024-05"),
         ("2024-12", "2025-01-01T00:00:00-03:00", "month", "2024-12"),
         ("2024-02-28", "2024-02-29T00:00:00-03:00", "day", "2024-02-28"),
+        ("2024-02-28~", "2024-02-29T00:00:00-03:00", "about", "2024-02-28~"),
         ("2024-06-10", "2024-06-10T23:30:00-03:00", "day", "2024-06-10"),
         ("2024-06-09T18:00", "2024-06-09T18:00:00-03:00", "time", "2024-06-09T18:00:00-03:00"),
     ],
@@ -71,7 +75,16 @@ def test_an_end_before_its_beginning_is_dropped_and_said_so() -> None:
         assert not interval.is_inverted
 
 
-@pytest.mark.parametrize("text", ["yesterday", "", None, "2024-13", "9999-12", "9999", "0001", "-1", "2024-02-30"])
+def test_of_two_days_in_the_wrong_order_an_estimate_is_dropped() -> None:
+    interval = parse_validity_interval("2024-06-03~", "2024-05-31", SAID, is_ahead=False)
+    assert interval.start is None
+    assert interval.end == (datetime(2024, 6, 1, tzinfo=SAO_PAULO), "day")
+    interval = parse_validity_interval("2024-06-03", "2024-05-31~", SAID, is_ahead=False)
+    assert interval.start == (datetime(2024, 6, 3, tzinfo=SAO_PAULO), "day")
+    assert interval.end is None
+
+
+@pytest.mark.parametrize("text", ["yesterday", "~", "", None, "2024-13", "9999-12", "9999", "0001", "-1", "2024-02-30"])
 def test_what_is_no_date_is_none(text: str | None) -> None:
     assert parse_validity_interval(text, text, SAID, is_ahead=False) == (None, None, False)
 
@@ -115,7 +128,13 @@ def test_a_day_is_the_same_day_in_every_zone_and_precision() -> None:
 
 @pytest.mark.parametrize(
     ("precision", "words"),
-    [("year", "2024"), ("month", "October 2024"), ("day", "24 October 2024"), ("time", "24 October 2024, 00:00")],
+    [
+        ("year", "2024"),
+        ("month", "October 2024"),
+        ("day", "24 October 2024"),
+        ("about", "about 24 October 2024"),
+        ("time", "24 October 2024, 00:00"),
+    ],
 )
 def test_words_say_no_more_than_was_said(precision: Precision, words: str) -> None:
     assert format_english_date(datetime(2024, 10, 24, tzinfo=UTC), precision) == words
@@ -173,6 +192,21 @@ OCTOBER_24 = local("2024-10-24")
             "lapsed",
             "planned until 24 October 2024; nothing was heard of it since",
         ),
+        (
+            FactValidity("planned", "current", local("2024-10-30"), None, "about"),
+            "planned",
+            "planned for about 30 October 2024",
+        ),
+        (
+            FactValidity("planned", "current", None, local("2024-10-31"), None, "about"),
+            "planned",
+            "planned until about 30 October 2024",
+        ),
+        (
+            FactValidity("planned", "current", OCTOBER_24, None, "about"),
+            "lapsed",
+            "planned for about 24 October 2024; nothing was heard of it since",
+        ),
         (FactValidity("planned", "current", None, None), "planned", "planned; spoken of on 10 June 2024"),
         (FactValidity("planned", "superseded", OCTOBER_24, None, "day"), "over", None),
         (FactValidity("planned", "retracted", OCTOBER_24, None, "day"), "over", None),
@@ -212,6 +246,8 @@ def test_what_ended_on_a_day_of_which_no_hour_is_known_did_not_end_the_day_befor
     [
         (("2023-07-21", "day"), ("2023-07-22", "day"), "on 21 July 2023"),
         (("2022-01-01", "year"), ("2023-01-01", "year"), "in 2022"),
+        (("2023-06-02", "about"), ("2023-06-03", "about"), "about 2 June 2023"),
+        (None, ("2023-06-03", "about"), "until about 2 June 2023"),
         (("2024-05-01", "month"), None, "since May 2024"),
         (None, ("2025-01-01", "year"), "until 2024"),
         (("2024-05-01", "month"), ("2025-01-01", "year"), "from May 2024 to 2024"),

@@ -194,12 +194,21 @@ def test_what_is_known_learns_its_end_from_what_is_more_exact() -> None:
 YEAR = {"valid_from": datetime(2024, 1, 1, tzinfo=UTC), "valid_from_precision": "year"}
 MONTH = {"valid_from": datetime(2024, 5, 1, tzinfo=UTC), "valid_from_precision": "month"}
 THIRD = {"valid_from": datetime(2024, 5, 3, tzinfo=UTC), "valid_from_precision": "day"}
+ABOUT = {"valid_from": datetime(2024, 5, 7, tzinfo=UTC), "valid_from_precision": "about"}
 NEXT_YEAR = {"valid_to": datetime(2025, 1, 1, tzinfo=UTC), "valid_to_precision": "year"}
 IN_MAY = {"valid_to": datetime(2024, 5, 4, tzinfo=UTC), "valid_to_precision": "day"}
 
 
 def test_a_day_within_what_was_said_less_exactly_is_a_refinement(subtests: pytest.Subtests) -> None:
-    for vague, exact in [(YEAR, THIRD), (YEAR, MONTH), (MONTH, THIRD), (NEXT_YEAR, IN_MAY), ({}, THIRD)]:
+    for vague, exact in [
+        (YEAR, THIRD),
+        (YEAR, MONTH),
+        (MONTH, THIRD),
+        (NEXT_YEAR, IN_MAY),
+        (ABOUT, THIRD),
+        (MONTH, ABOUT),
+        ({}, THIRD),
+    ]:
         with subtests.test(vague=vague, exact=exact):
             first, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
             [planned_fact] = judged(first, other, op="REFINE").facts
@@ -215,11 +224,21 @@ def test_a_day_within_what_was_said_less_exactly_is_a_refinement(subtests: pytes
 
 
 def test_a_day_outside_of_what_was_said_less_exactly_is_another(subtests: pytest.Subtests) -> None:
-    for one, other in [(YEAR, {**MONTH, "valid_from": NOON}), (MONTH, {"valid_from": NOON})]:
+    for one, other in [
+        (YEAR, {**MONTH, "valid_from": NOON}),
+        (MONTH, {"valid_from": NOON}),
+        (ABOUT, {**THIRD, "valid_from": NOON}),
+    ]:
         with subtests.test(one=one, other=other):
             for op in ("REFINE", "REINFORCE", "ALREADY_KNOWN"):
                 plan = judged(fact("Ada keeps bees", **one), fact("Ada keeps bees", NOON + DAY, **other), op=op)
                 assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that differ": 1})
+
+
+def test_two_estimates_of_one_day_may_be_one_fact() -> None:
+    later = {**ABOUT, "valid_from": datetime(2024, 5, 9, tzinfo=UTC)}
+    plan = judged(fact("Ada keeps bees", **ABOUT), fact("Ada keeps bees now", NOON + DAY, **later), op="REINFORCE")
+    assert plan.operation_counts == {"REINFORCE": 1}
 
 
 def test_facts_that_share_no_words_beside_the_name_stay_two(subtests: pytest.Subtests) -> None:

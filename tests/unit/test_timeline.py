@@ -215,6 +215,12 @@ def test_a_plan_for_a_month_is_called_off_until_the_month_is_over() -> None:
         assert home(make_strand("off", at, object="rome", modality="negated"), plan=month, off="plan") == standing
 
 
+def test_a_plan_for_an_estimated_day_is_called_off_until_that_day_is_surely_over() -> None:
+    about = {**MOVE, "valid_from_precision": "about"}
+    for at, standing in ((63, OPEN), (70, ("superseded", 60, "about"))):
+        assert home(make_strand("off", at, object="rome", modality="negated"), plan=about, off="plan") == standing
+
+
 def test_what_denies_a_plan_after_its_day_leaves_what_it_ended() -> None:
     assert home(make_strand("off", 90, object="rome", modality="negated"), off="plan") == ("superseded", 60, "day")
 

@@ -22,7 +22,13 @@ from adk_graph_memory.consolidation.claims import (
     compute_timeline_point,
     split_observations,
 )
-from adk_graph_memory.language.dates import Precision, compute_date_end, compute_day_range, is_day_range_within
+from adk_graph_memory.language.dates import (
+    Precision,
+    compute_date_end,
+    compute_day_range,
+    compute_latest_end,
+    is_day_range_within,
+)
 from adk_graph_memory.records.extractions import Source
 from adk_graph_memory.records.facts import STATES_PREDICATE, FactState, Standing
 
@@ -89,8 +95,10 @@ def _is_plan_kept(effect: Effect, end: Effect, ending: Claim, target: Claim) -> 
     if end.cause.op == "RETRACT" or ending.proposition.is_correction:
         return False
     day = effect.effective_from
-    if day is not None and end.point[0] >= compute_date_end(day, effect.precision):
-        return True
+    if day is not None:
+        day_end = compute_date_end(day, effect.precision)
+        if end.point[0] >= compute_latest_end(day_end, effect.precision):
+            return True
     is_denial = ending.is_intent or ending.proposition.modality == "negated" or ending.has_same_meaning(target)
     return end.point >= effect.point and not is_denial
 

@@ -101,7 +101,7 @@ _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
 class DateWithPrecision(NamedTuple):
-    """A moment, and whether it stands for a year, month, day or time."""
+    """A moment, and whether it stands for a year, month, day, estimated day or time."""
 
     at: datetime
     precision: Precision
@@ -120,7 +120,7 @@ def parse_validity_interval(
 ) -> ValidityInterval:
     """Parse two ISO 8601 years, months, dates or times; one that cannot be parsed is None.
 
-    An end before the start is dropped.
+    An end before the start is dropped, or the start if that alone is estimated.
 
     Args:
         valid_from: the first year, month, day or time.
@@ -137,13 +137,15 @@ def parse_validity_interval(
             ends_at = said_at
         end = DateWithPrecision(ends_at, end.precision) if _is_in_range(ends_at) else None
     if end and starts_at and (end.at < starts_at or (end.at == starts_at and end.precision != "time")):
-        return ValidityInterval(start, None, is_inverted=True)
+        is_start_vague = start is not None and start.precision == "about" and end.precision != "about"
+        return ValidityInterval(None, end, True) if is_start_vague else ValidityInterval(start, None, True)
     return ValidityInterval(start, end)
 
 
 def _parse_iso_date(text: str | None, said_at: datetime) -> DateWithPrecision | None:
-    """The first moment of the year, month, day or time that the text names."""
-    text = (text or "").strip()
+    """The first moment of the year, month, day or time that the text names; "~" marks a day as estimated."""
+    stripped = (text or "").strip()
+    text = stripped.strip("~").strip()
     precision: Precision = "time" if ":" in text or "T" in text else "day"
     if match := _YEAR_OR_MONTH.fullmatch(text):
         precision = "month" if match[2] else "year"
@@ -152,6 +154,8 @@ def _parse_iso_date(text: str | None, said_at: datetime) -> DateWithPrecision | 
         parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
+    if text != stripped and precision == "day":
+        precision = "about"
     moment = parsed if parsed.tzinfo else parsed.replace(tzinfo=said_at.tzinfo)
     return DateWithPrecision(apply_fixed_offset(moment), precision) if _is_in_range(moment) else None
 

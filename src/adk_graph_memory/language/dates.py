@@ -16,14 +16,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from adk_graph_memory import errors
 
-Precision = Literal["year", "month", "day", "time"]
+Precision = Literal["year", "month", "day", "time", "about"]
+"""What a date names; ``about`` is a day that its speaker, or who read the words, only estimated ("last week")."""
+_ESTIMATE_MARGIN = timedelta(days=6)
+"""How far an estimated day may be off: "last week" is within it, and never reaches the day that says so."""
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
     "December",
 )
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # strftime's names depend on the locale
-_ISO_LENGTHS = {"year": 4, "month": 7, "day": 10}
+_ISO_LENGTHS = {"year": 4, "month": 7, "day": 10, "about": 10}
 """Length of the ISO 8601 prefix for each precision."""
 
 
@@ -40,22 +43,36 @@ def compute_date_end(start: datetime, precision: Precision | None) -> datetime:
         return (start.replace(month=1, day=1) + timedelta(days=366)).replace(month=1, day=1)
     if precision == "month":
         return (start.replace(day=1) + timedelta(days=32)).replace(day=1)
-    return start + timedelta(days=precision == "day")
+    return start + timedelta(days=precision in ("day", "about"))
+
+
+def compute_latest_end(end: datetime, precision: Precision | None) -> datetime:
+    """The last moment that an exclusive end may mean: an estimated day may lie some days later."""
+    return end + _ESTIMATE_MARGIN if precision == "about" else end
 
 
 def compute_day_range(moment: datetime, precision: Precision | None, *, is_end: bool = False) -> tuple[date, date]:
-    """The first and last day of the year, month or day that a date names, in the date's own time zone."""
+    """The first and last day of the year, month or day that a date names, in the date's own time zone.
+
+    Of an estimated day, the first and last that it may be.
+    """
     day, precision = _shift_end_inside(moment, is_end=is_end).date(), precision or infer_precision(moment)
     if precision == "year":
         return date(day.year, 1, 1), date(day.year, 12, 31)
     if precision == "month":
         return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
+    if precision == "about":
+        return day - _ESTIMATE_MARGIN, day + _ESTIMATE_MARGIN
     return day, day
 
 
 def is_day_range_within(exact: tuple[date, date], vague: tuple[date, date]) -> bool:
-    """Whether the exact range lies within the vague one; both are first and last days, inclusive."""
-    return vague[0] <= exact[0] and exact[1] <= vague[1]
+    """Whether the exact range may lie within the vague one: it is no longer, and they overlap.
+
+    Both are first and last days, inclusive. Days, months and years that overlap contain each other; estimates need not.
+    """
+    is_overlap = exact[0] <= vague[1] and vague[0] <= exact[1]
+    return is_overlap and exact[1] - exact[0] <= vague[1] - vague[0]
 
 
 def make_date_key(moment: datetime) -> str:
@@ -65,12 +82,16 @@ def make_date_key(moment: datetime) -> str:
 
 
 def format_iso_date(moment: datetime | None, precision: Precision | None, *, is_end: bool = False) -> str | None:
-    """Format the date in ISO 8601, cut to its precision; an exclusive end as the last day, month or year before it."""
+    """Format the date in ISO 8601, cut to its precision; an exclusive end as the last day, month or year before it.
+
+    An estimated day has the "~" of ISO 8601-2: "2023-06-02~".
+    """
     if moment is None:
         return None
     if (precision or infer_precision(moment)) == "time":
         return moment.isoformat()
-    return _shift_end_inside(moment, is_end=is_end).isoformat()[: _ISO_LENGTHS[precision or "day"]]
+    date_text = _shift_end_inside(moment, is_end=is_end).isoformat()[: _ISO_LENGTHS[precision or "day"]]
+    return f"{date_text}~" if precision == "about" else date_text
 
 
 def format_short_date(moment: datetime | None, precision: Precision | None, *, is_end: bool = False) -> str | None:
@@ -81,7 +102,7 @@ def format_short_date(moment: datetime | None, precision: Precision | None, *, i
 
 
 def format_english_date(moment: datetime, precision: Precision | None, *, is_end: bool = False) -> str:
-    """Format the date for an English sentence: "24 October 2024", "October 2024", "2024"."""
+    """Format the date for an English sentence: "24 October 2024", "about 24 October 2024", "2024"."""
     precision = precision or infer_precision(moment)
     if precision == "time":
         return f"{format_english_date(moment, 'day')}, {moment:%H:%M}"
@@ -89,7 +110,8 @@ def format_english_date(moment: datetime, precision: Precision | None, *, is_end
     if precision == "year":
         return str(moment.year)
     month = f"{_MONTHS[moment.month - 1]} {moment.year}"
-    return month if precision == "month" else f"{moment.day} {month}"
+    day = f"{moment.day} {month}"
+    return month if precision == "month" else f"about {day}" if precision == "about" else day
 
 
 def format_english_period(
@@ -103,7 +125,8 @@ def format_english_period(
     last = format_english_date(end, end_precision, is_end=True) if end else ""
     if first and first == last:
         precision = start_precision or infer_precision(start)
-        return f"{'on' if precision in ('day', 'time') else 'in'} {first}"
+        preposition = {"day": "on ", "time": "on ", "about": ""}.get(precision or "day", "in ")
+        return f"{preposition}{first}"
     if first and last:
         return f"from {first} to {last}"
     return f"since {first}" if first else f"until {last}" if last else ""

@@ -11,6 +11,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.dates import (
     Precision,
     compute_date_end,
+    compute_latest_end,
     format_english_date,
     infer_precision,
     make_date_key,
@@ -456,9 +457,12 @@ class FactValidity:
 
     @property
     def _plan_end(self) -> datetime | None:
-        if self.valid_to is not None or self.valid_from is None:
-            return self.valid_to
-        return compute_date_end(self.valid_from, self.valid_from_precision)
+        if self.valid_to is not None:
+            return compute_latest_end(self.valid_to, self.valid_to_precision)
+        if self.valid_from is None:
+            return None
+        end = compute_date_end(self.valid_from, self.valid_from_precision)
+        return compute_latest_end(end, self.valid_from_precision)
 
     def describe_plan(self, text: str, said_at: datetime | None, now: datetime) -> str | None:
         """Describe when a plan, stated at ``said_at``, is due, and whether it lapsed by ``now``.

@@ -217,6 +217,7 @@ _HALF_PERIODS: dict[Precision, timedelta] = {
     "month": timedelta(days=15),
     "day": timedelta(hours=12),
     "time": timedelta(),
+    "about": timedelta(hours=12),
 }
 """Half of the time that a date of each precision names."""
 EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = (
