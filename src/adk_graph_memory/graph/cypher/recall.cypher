@@ -121,11 +121,14 @@ WITH collect(CASE WHEN stands THEN CASE node.kind WHEN 'event' THEN [
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN candidates, texts, expired, m.live AS live, coalesce(u.writes, 0) AS writes, CASE WHEN $vector IS NULL THEN [] ELSE COLLECT {
-  UNWIND ['event:', 'fact:'] AS kind
-  CALL (kind) {
+  CALL () {
     MATCH (node:@Memory {scope: $scope})
-    WHERE node.memory_id STARTS WITH kind AND size(node[$slot]) = size($vector)
+    WHERE node.memory_id STARTS WITH 'event:' AND size(node[$slot]) = size($vector)
     RETURN node LIMIT $sample
+    UNION ALL
+    MATCH (node:@Memory {scope: $scope})
+    WHERE node.memory_id STARTS WITH 'fact:' AND size(node[$slot]) = size($vector)
+    RETURN node LIMIT $sample / 2
   }
   RETURN [
 // include model_worded
