@@ -95,8 +95,9 @@ WITH node, max(CASE node WHEN near THEN text END) AS text, max(CASE node WHEN ne
 // candidate_rows @fragment
 // one row. candidates: of each memory that has not expired [id, kind, score by text, by vector, by entity, ids of the turns that
 // it rests on, packed tokens, characters, state, since and until when it holds, how exactly the former is known, ids of its
-// successors, whether its words are a model's own], and for turns also [role, author, time, session, whether it contains a question, whether it ends with one, id of
-// the turn that follows, number of facts that rest on it, its text if short, its manner]. texts: the best texts by words.
+// successors, whether its words are a model's own], and for turns also [role, author, time, session, whether it contains a
+// question, whether it ends with one, id of the turn that follows, number of facts that rest on it, its text if short, its
+// manner]. texts: the best texts by words.
 // expired: how many of the best by words and by vector have expired. live: the live slot. writes: the user's write count.
 // usual: of a sample of the user's memories, whether the words are a model's own, and how near the question is
 WITH *, node.text AS content, [(node)-[:NEXT|SUPPORTED_BY]->(turn:@Memory) | turn.memory_id] AS turns,
