@@ -2,8 +2,8 @@
 
 What rules read names nobody but who speaks; here facts are a model's, with entities, so that every signal can show what
 it earns. The questions (``recorded.json``) were written from the conversations and their gold facts by somebody who
-knew nothing of how they are searched; a gold fact's evidence are the turns that hold its quote. With ``--locomo PATH
---read FOLDER`` also those of LoCoMo whose recordings lie in the folder, by the conversation's name.
+knew nothing of how they are searched; a gold fact's evidence are the turns that hold its quote. ``--locomo PATH --read
+FOLDER`` adds those conversations of LoCoMo whose recording is in the folder, in a file with the conversation's name.
 """
 
 from __future__ import annotations
@@ -182,4 +182,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.recorded", description=__doc__)
     parser.add_argument("--locomo", type=Path, metavar="PATH", help="a file in LoCoMo's JSON format")
     parser.add_argument("--read", type=Path, metavar="FOLDER", help="recordings of its conversations, by their names")
-    asyncio.run(main(parser.parse_args()))
+    given = parser.parse_args()
+    if (given.locomo is None) != (given.read is None) or (given.read and not given.read.is_dir()):
+        parser.error("--locomo PATH needs --read FOLDER, a folder of recordings, and --read needs --locomo")
+    asyncio.run(main(given))
