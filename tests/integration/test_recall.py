@@ -474,6 +474,19 @@ async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type
 # -- a turn is no truer than its facts ---------------------------------------------------------------------------
 
 
+async def test_a_fact_is_found_by_its_topic_its_predicate_and_the_parts_of_its_words(
+    neo4j_server: Any, app_name: str
+) -> None:
+    owner, text = {"app_name": app_name, "user_id": "ada"}, "Ann keeps vat-y_z 3.5 in Faro."
+    model = reader({"In Faro.": [{"predicate": "stored_in", "text": text, "topic": "brewing"}]})
+    settings = neo4j_server.settings(label_prefix="TestTyped")
+    async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
+        await memory.remember([Turn("t0", "user", "In Faro.", START)], session_id="s0", **owner)
+        for word in ("brewing", "stored", "y_z", "vat", "Faro"):
+            assert text in await found(memory, owner, word), word
+        assert await found(memory, owner, "goats") == []
+
+
 @pytest.mark.parametrize("index", ["index", "scan", "filters"])
 @pytest.mark.parametrize("words", ["a model's", "rules'"])
 async def test_what_a_model_worded_is_compared_with_the_question_as_typed(

@@ -55,13 +55,12 @@ def encode_fact_row(write: FactWrite, batch: EmbeddingBatch, memory_ids: Mapping
 def _encode_columns(fact: Fact) -> dict[str, Any]:
     """Encode what a fact's node says of it; :func:`read_fact` reads it again. None removes a property."""
     proposition, standing, ruling = fact.proposition, fact.standing, fact.ruling
-    named = [proposition.topic, proposition.predicate if proposition.predicate != STATES_PREDICATE else None]
+    predicate = proposition.predicate if proposition.predicate != STATES_PREDICATE else ""
+    names = f"{proposition.topic or ''} {predicate}".replace("_", " ")  # "turns 38 on Monday" is found by "birthday"
     columns = {
         "signature": proposition.signature,
         "text": proposition.text,
-        # "turns 38 on Monday" is found by "birthday", its topic
-        "words": " ".join(filter(None, (lucene.extract_word_parts(proposition.text), *named))).replace("_", " ")
-        or None,
+        "words": f"{lucene.extract_word_parts(proposition.text) or ''} {names}".strip() or None,
         "predicate": proposition.predicate,
         "modality": proposition.modality,
         "topic": proposition.topic,

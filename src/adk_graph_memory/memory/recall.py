@@ -389,7 +389,6 @@ def _select_recollections(
             for memory in recollections
         ]
     recollections = [*past.restate_recollections(recollections)] if past else recollections
-    min_score = options.min_score
-    if min_score is None:
-        min_score = (result.metadata or {}).get("min_score", 0.0) if options.first_wait is not None else 0.0
+    least = (result.metadata or {}).get("min_score", 0.0) if options.first_wait is not None else 0.0
+    min_score = least if options.min_score is None else options.min_score
     return [memory for memory in recollections if memory.score >= min_score]

@@ -103,6 +103,7 @@ class Ranking:
         language = question.stop_word_language
         date_words = question.list_date_words(candidates)
         # A message's vector covers only its end, so its words are trusted.
+        min_score = MIN_SCORE if fluency >= MIN_FLUENCY else MIN_SCORE_BY_WORDS
         word_trust = 1.0 if question.is_message else measure_word_trust(terms, [*texts, *date_words], language)
         return cls(
             question,
@@ -114,11 +115,7 @@ class Ranking:
             answer_likelihood=estimate_answer_likelihood(
                 max(scores, default=None), asking_terms, texts, language, fluency, date_words
             ),
-            min_score=0.0
-            if len(row["usual"]) < SUFFICIENT_SAMPLE
-            else MIN_SCORE
-            if fluency >= MIN_FLUENCY
-            else MIN_SCORE_BY_WORDS,
+            min_score=min_score if len(row["usual"]) >= SUFFICIENT_SAMPLE else 0.0,
             tokens=embedding.tokens if embedding else None,
         )
 

@@ -343,8 +343,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         results = scale_scores(memories, ranking.answer_likelihood)
         records = self._read_results(results, query_parameters) if results else []
         metadata = {"query_vector": vector, **{column: row[column] for column in ("live", "writes", "slot")}}
-        has_own_scores = self._embedder_adapter is None or not self._embedder_adapter.is_default or self.retrieval_query
-        metadata["min_score"] = 0.0 if has_own_scores else ranking.min_score
+        is_default = self._embedder_adapter is not None and self._embedder_adapter.is_default
+        metadata["min_score"] = ranking.min_score if is_default and not self.retrieval_query else 0.0
         return RawSearchResult(records=records, metadata=metadata | _describe_scores(memories, ranking))
 
     def retrieve_by_words(

@@ -48,7 +48,7 @@ class Scorer:
         weights: the weight of each signal.
         word_trust: 0 to 1, how far the question's words, and all signals of the graph, are trusted.
         empty_ids: turns that only ask or acknowledge: they lend to their neighbours but are no answers.
-        tokens: the question's, which compare turns; without them, turns that fit equally well are held for similar.
+        tokens: the question's, which compare turns; without them, turns that fit about equally well count as similar.
     """
 
     def __init__(
@@ -247,16 +247,16 @@ class Scorer:
         """
         place = own_place = self._totals[fact] - sum(self._shares[fact].get(signal, 0.0) for signal in _LENT_SIGNALS)
         for turn in self._totals.keys() & set(self._candidates[fact].turn_ids):
-            turn_place = self._totals[fact]
+            turn_place, own_score = self._totals[fact], self._own_scores[fact]
             nearest = max(self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts)
             # If another of the turn's facts is nearer, that one's successor takes the turn's rank.
-            if turn in outdated_turns and self._own_scores[fact] == nearest:
+            if turn in outdated_turns and own_score == nearest:
                 turn_score = self._totals[turn]
                 if is_present and turn in self._similar_turns:  # as high as if it were the latest of them
                     turn_score += max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
                 turn_place = max(turn_place, turn_score)
             sought = _NEAR_SHARE * (self._own_scores[turn] - self._shares[turn].get("fact", 0.0))
-            match = min(1.0, self._own_scores[fact] / sought) if sought > 0.0 else 1.0
+            match = min(1.0, own_score / sought) if sought > 0.0 else 1.0
             place = max(place, own_place + match * (turn_place - own_place))
         for successor in (set(self._candidates[fact].successor_ids or ()) & self._totals.keys()) - ended_facts:
             score = place + self._weights.successor * self._own_scores[successor]
