@@ -22,6 +22,8 @@ ASKED = extract_question_words("Where does Franzi work?")
         "I have no information about that.",
         "I will remember that",
         "ok, thanks",
+        "No worries, you've got this!",
+        "Thanks! Keep it up. Have a great day.",
         "你的狗叫什么名字？",
         "我不知道。",
         "好的，谢谢",

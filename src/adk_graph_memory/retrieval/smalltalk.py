@@ -57,6 +57,13 @@ _ACKNOWLEDGEMENT_WORDS = frozenset(word.casefold() for word in _ACKNOWLEDGEMENT_
 """Words with which people and agents acknowledge."""
 _FILLER_WORDS = frozenset(_FILLER_TEXT.split())
 """Words that accompany them, for languages whose stop word lists are short."""
+_GOOD_WISHES = re.compile(
+    r"\b(?:no worries|you(?:['’]ve| have)? got this|good luck|well done|way to go|keep it up|take care"
+    r"|have a (?:great|good|nice|lovely) (?:day|evening|night|weekend|one)|see you(?: soon| later)?"
+    r"|(?:great|good|nice|glad) to hear(?: that| it| from you)?)\b",
+    re.IGNORECASE,
+)
+"""English phrases that comfort, praise or take leave; their words alone may say something."""
 _WIDE_ACKNOWLEDGEMENT = re.compile(
     r"(?:对不起|抱歉|不好意思|好的?|谢谢[你您]?|我?[会會已将]*经?记[住下得]了?|我?[还還]?不(?:太)?(?:知道|清楚)|我?[知明]道?白?了"
     r"|没问题|不客气|嗯+|哈+|你好|再见|收到|这个?|那个?|[吧哦啊呢啦的了]"
@@ -130,7 +137,10 @@ def _is_telling(question: str) -> bool:
 def _is_acknowledgement(sentence: str, names: Container[str]) -> bool:
     if WIDE_CHARACTER.search(sentence):
         return _WIDE_ACKNOWLEDGEMENT.fullmatch(sentence.strip(" .!。！…~")) is not None
-    words = [_CONTRACTION.sub("", word) for word in map(_fold_word, _WORD.findall(sentence)) if word not in names]
+    rest = _GOOD_WISHES.sub(" ", sentence)
+    words = [_CONTRACTION.sub("", word) for word in map(_fold_word, _WORD.findall(rest)) if word not in names]
+    if rest != sentence and not words:
+        return True
     if _ACKNOWLEDGEMENT_WORDS.isdisjoint(words) or _YES_NO_ANSWER.search(sentence):
         return False
     stop_words = load_stop_words(detect_language(sentence))
