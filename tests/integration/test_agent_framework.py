@@ -550,10 +550,13 @@ async def test_a_database_that_is_away_costs_a_warning_and_no_answer(
             for number in range(50):
                 if number == 20:
                     wire.cut()
+                    caplog.clear()
                 if number == 23:
+                    lines = [record.getMessage() for record in caplog.records]
                     wire.mend()
                 await agent.run(f"Number {number}.", session=session)
-        lines = [line for record in caplog.records if "answer without memory" in (line := record.getMessage())]
+        # Before and after, a busy machine may be too slow for an answer: each such outage is logged again.
+        lines = [line for line in lines if "answer without memory" in line]
         assert lines
         assert len(lines) == len(set(lines)), "each cause is logged once"
         async with asyncio.timeout(60):
