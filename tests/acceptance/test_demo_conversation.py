@@ -197,13 +197,12 @@ async def test_an_agent_gets_nothing_where_nothing_answers(played: Played, quest
 
 
 async def test_an_agent_gets_what_answers(played: Played) -> None:
-    """The same as in Python for each of the demo's questions."""
+    """For each of the demo's questions the first ten that Python finds, and of the others those nearly as good."""
     user = played.memory.memory.user(**played.owner)
     for question in played.told.questions:
         found = await user.recall(question.question, first_wait=60.0)
-        evidence = {id for memory in found for id in memory.source_event_ids}
-        nearest = {id for memory in await user.recall(question.question) for id in memory.source_event_ids}
-        assert set(question.evidence) & nearest == set(question.evidence) & evidence
+        nearest = await user.recall(question.question)
+        assert found == [*nearest[:10], *(one for one in nearest[10:] if one.score >= 0.65 * nearest[0].score)]
 
 
 async def test_what_a_search_returns_is_small(played: Played) -> None:

@@ -21,7 +21,7 @@ from adk_graph_memory.retrieval.coverage import (
     measure_coverage,
     measure_word_trust,
 )
-from adk_graph_memory.retrieval.question import DateRange, ParsedQuestion
+from adk_graph_memory.retrieval.question import DateRange, ParsedQuestion, parse_question
 from adk_graph_memory.retrieval.ranking import Ranking
 from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
 from adk_graph_memory.retrieval.weights import Weights
@@ -665,6 +665,25 @@ def test_the_least_score_is_known_once_there_are_memories_enough(sample: int, fl
     assert Ranking.from_row(row, "bees?", QUESTION, None, fluency).min_score == min_score
 
 
+@pytest.mark.parametrize(
+    ("question", "heard"),
+    [
+        ("When does my niece Ada's band play?", True),
+        ("When does my niece Eda's band play?", False),
+        ("Who is Ben?", True),
+        ("Who is Zoë?", False),
+        ("Did I see Cara in May?", True),
+        ("What's IKEA's number? I'm lost", False),
+        ("Zoë plays what?", True),
+    ],
+)
+def test_a_name_that_nobody_mentioned_makes_any_answer_doubtful(question: str, heard: bool) -> None:
+    near = turn("t1", short_text="Ada plays in a band", author="Ben", vector_score=0.95)
+    row = {"candidates": [list(near)], "texts": ["I met Cara last year"], "usual": [(False, 0.5)] * 16}
+    parsed_question = parse_question(question, (), datetime(2026, 6, 1, tzinfo=UTC))
+    assert Ranking.from_row(row, question, parsed_question, None, 1.0).is_doubtful is not heard
+
+
 # --- what is usual ------------------------------------------------------------------------------------------
 
 
@@ -684,7 +703,15 @@ def test_nearness_is_told_between_what_is_usual_and_the_question_itself(vector_s
 def test_no_memory_counts_for_more_than_a_tenth_of_the_characters() -> None:
     turns = [turn(f"t{number}", text_length=500 + number) for number in range(20)]
     ranking = Ranking(
-        QUESTION, turns, {}, frozenset(), word_trust=1.0, fluency=0.0, answer_likelihood=1.0, min_score=0.0
+        QUESTION,
+        turns,
+        {},
+        frozenset(),
+        word_trust=1.0,
+        fluency=0.0,
+        answer_likelihood=1.0,
+        min_score=0.0,
+        is_doubtful=False,
     )
     memories = ranking.rank_candidates(NOTHING, NOW)
     assert ranking.limit_characters(memories, 900) == memories[:10]

@@ -375,6 +375,7 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
         "writer": memory.writer,
         "origin": memory.origin,
         "verified": None if memory.is_verified else False,
+        "doubtful": memory.is_doubtful or None,
         "degraded": memory.degraded,
         "shared": str(memory.shared) if memory.shared else None,
     }

@@ -166,7 +166,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the user's memories that match the query, best first and few enough for a prompt.
+        """Return the user's memories that may answer the query, best first and few enough for a prompt, or none.
 
         An agent's first search waits at most ``first_search_wait`` seconds for the embedder. Without the embedder, or
         if the server has just started and is still busy, it searches by full text alone, marks its memories with

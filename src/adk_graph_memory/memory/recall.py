@@ -40,6 +40,11 @@ from adk_graph_memory.runtime.settings import Settings
 
 CHARACTERS_PER_TOKEN = 5
 """More than most tokens have, so that the budget is filled even if some memories are duplicates."""
+KEPT_FIRST, KEPT_SHARE = 10, 0.65
+"""Memories that an agent gets unless they hardly ever answer, and the share of the best score from which it gets more.
+
+Of 231 questions to LoCoMo read by a model, 0.4 % lose evidence that they had among the first ten turns; by 0.7, 1.3 %.
+"""
 FIRST_WAIT = 20.0
 """Seconds that the first question of somebody who looks, or of a tool, waits for the embedder before words alone do."""
 DUPLICATE_MARGIN = 10
@@ -378,17 +383,27 @@ def _select_recollections(
 ) -> list[Recollection]:
     """Select the recollections that score high enough, as of a past memory if there is one.
 
-    An agent, which takes for an answer what it is given, gets nothing that hardly ever answers. If ``explain`` is set,
-    they have their shares.
+    An agent, which takes for an answer what it is given, gets nothing that hardly ever answers, and after the first ten
+    only what is nearly as good as the best. If ``explain`` is set, they have their shares.
     """
+    metadata = result.metadata or {}
     recollections = [read_recollection(record, degraded, now) for record in result.records]
-    if options.explain and result.metadata:
-        memories = result.metadata["memories"]
+    if metadata.get("is_doubtful"):
+        recollections = [replace(memory, is_doubtful=True) for memory in recollections]
+    if options.explain and metadata:
+        memories = metadata["memories"]
         recollections = [
             replace(memory, shares=memories[memory.id].shares if memory.id in memories else ())
             for memory in recollections
         ]
     recollections = [*past.restate_recollections(recollections)] if past else recollections
-    least = (result.metadata or {}).get("min_score", 0.0) if options.first_wait is not None else 0.0
-    min_score = least if options.min_score is None else options.min_score
-    return [memory for memory in recollections if memory.score >= min_score]
+    if options.min_score is not None:
+        return [memory for memory in recollections if memory.score >= options.min_score]
+    if options.first_wait is None or not (min_score := metadata.get("min_score")):
+        return recollections
+    best_score = recollections[0].score if recollections else 0.0
+    return [
+        memory
+        for rank, memory in enumerate(recollections)
+        if memory.score >= (min_score if rank < KEPT_FIRST else max(min_score, KEPT_SHARE * best_score))
+    ]

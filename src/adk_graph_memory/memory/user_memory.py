@@ -147,7 +147,8 @@ class UserMemory(UserContext):
             limit: the maximum number of memories; defaults to the setting ``memory_max_results``.
             token_budget: the maximum number of tokens of text; defaults to the setting of that name.
             min_score: the lowest score (0 to 1) of a memory; defaults to the setting of that name. Without either, only
-                a search with ``first_wait`` leaves out what hardly ever answers.
+                a search with ``first_wait`` leaves any out: what hardly ever answers, and after ten memories what is
+                not nearly as good as the best.
             now: search as of this moment: anything said later is left out.
             filters: which memories to search.
             explain: fill each memory's ``shares`` with what each signal added to its score.

@@ -112,6 +112,7 @@ MACHINE_NOTES: Mapping[Origin | None, str] = {"agent": "an agent's word", "tool"
 """The note on a fact that no person said."""
 STALE_NOTE = "may no longer be so"
 DISPUTE_NOTE = "another value was said too"
+DOUBT_NOTE = "may not answer this"
 
 _MAX_NOTE_CHARACTERS = 200
 """Length to which a prompt cuts the text that replaced a memory."""
@@ -177,6 +178,8 @@ class Recollection:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     degraded: str | None = None
     """why the search used full text alone, if it should have used vectors"""
+    is_doubtful: bool = False
+    """whether it is doubtful that anything in the memory that holds it answers the question"""
     shared: SharedMemory | None = None
     """the shared memory that holds it; None if it is the user's own"""
 
@@ -193,6 +196,7 @@ class Recollection:
             f"since then: {later}" if self.superseded_by else "",
             STALE_NOTE if self.is_stale else "",
             DISPUTE_NOTE if self.is_disputed else "",
+            DOUBT_NOTE if self.is_doubtful else "",
         ]
         note = "; ".join(filter(None, notes))
         return join_lines(f"{question}{self.text} ({note})" if note else question + self.text)

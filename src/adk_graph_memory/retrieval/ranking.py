@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from adk_graph_memory.graph import lucene
@@ -20,10 +21,12 @@ from adk_graph_memory.retrieval.candidates import (
     measure_nearness,
 )
 from adk_graph_memory.retrieval.coverage import (
+    DOUBTFUL_LIKELIHOOD,
     MIN_FLUENCY,
     MIN_SCORE,
     MIN_SCORE_BY_WORDS,
     estimate_answer_likelihood,
+    has_unheard_name,
     measure_word_trust,
 )
 from adk_graph_memory.retrieval.question import ParsedQuestion
@@ -53,7 +56,7 @@ class Ranking:
 
     ``answer_likelihood`` is how likely anything answers the question at all, 0 to 1; memories whose score is below
     ``min_score`` hardly ever do, if the vectors are the default model's. It is 0 while there are too few memories to
-    tell what is usual.
+    tell what is usual. ``is_doubtful``, judged likewise, if none of them may.
     """
 
     parsed_question: ParsedQuestion
@@ -64,6 +67,7 @@ class Ranking:
     fluency: float
     answer_likelihood: float
     min_score: float
+    is_doubtful: bool
     tokens: QuestionTokens | None = None
 
     @classmethod
@@ -103,7 +107,16 @@ class Ranking:
         language = question.stop_word_language
         date_words = question.list_date_words(candidates)
         # A message's vector covers only its end, so its words are trusted.
-        min_score = MIN_SCORE if fluency >= MIN_FLUENCY else MIN_SCORE_BY_WORDS
+        is_fluent, is_calibrated = fluency >= MIN_FLUENCY, len(row["usual"]) >= SUFFICIENT_SAMPLE
+        min_score, doubtful = (MIN_SCORE, DOUBTFUL_LIKELIHOOD) if is_fluent else (MIN_SCORE_BY_WORDS,) * 2
+        likelihood = estimate_answer_likelihood(
+            max(scores, default=None), asking_terms, texts, language, fluency, date_words
+        )
+        heard = chain(
+            row["texts"],
+            (span.words for span in question.time_spans),
+            (text or "" for candidate in candidates for text in (candidate.short_text, candidate.author)),
+        )
         word_trust = 1.0 if question.is_message else measure_word_trust(terms, [*texts, *date_words], language)
         return cls(
             question,
@@ -112,10 +125,10 @@ class Ranking:
             frozenset(empty_turns),
             word_trust=word_trust,
             fluency=fluency,
-            answer_likelihood=estimate_answer_likelihood(
-                max(scores, default=None), asking_terms, texts, language, fluency, date_words
-            ),
-            min_score=min_score if len(row["usual"]) >= SUFFICIENT_SAMPLE else 0.0,
+            answer_likelihood=likelihood,
+            min_score=min_score if is_calibrated else 0.0,
+            is_doubtful=is_calibrated
+            and (likelihood < doubtful or (is_fluent and question.language == "en" and has_unheard_name(query, heard))),
             tokens=embedding.tokens if embedding else None,
         )
 

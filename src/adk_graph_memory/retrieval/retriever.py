@@ -344,7 +344,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         records = self._read_results(results, query_parameters) if results else []
         metadata = {"query_vector": vector, **{column: row[column] for column in ("live", "writes", "slot")}}
         is_default = self._embedder_adapter is not None and self._embedder_adapter.is_default
-        metadata["min_score"] = ranking.min_score if is_default and not self.retrieval_query else 0.0
+        if is_default and not self.retrieval_query:  # no others' scores are calibrated
+            metadata |= {"min_score": ranking.min_score, "is_doubtful": ranking.is_doubtful}
         return RawSearchResult(records=records, metadata=metadata | _describe_scores(memories, ranking))
 
     def retrieve_by_words(

@@ -209,8 +209,9 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="a search leaves out memories with a lower score; about 0.28 leaves out most memories that answer "
-        "nothing, and some that answer the question. By default an agent's search leaves out what hardly ever answers "
-        "(with the default model, once there are memories enough to tell), and any other search leaves out nothing",
+        "nothing, and some that answer the question. By default an agent's search leaves out what hardly ever answers, "
+        "and after ten memories what scores below 0.65 of the best (with the default model, once there are memories "
+        "enough to tell); any other search leaves out nothing",
     )
     shared: tuple[SharedName, ...] = Field(
         default=(), description="shared memories that every user's searches read too: `:app:`, `:group:NAME`"

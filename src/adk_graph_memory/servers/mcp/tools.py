@@ -202,7 +202,7 @@ class _Tools:
                 question, limit=RECALL_LIMIT, token_budget=RECALL_TOKENS, first_wait=FIRST_WAIT
             )
         lines = [_describe_memory(number, memory) for number, memory in enumerate(memories, 1)]
-        return "\n".join(lines) or "Memory knows nothing about this."
+        return "\n".join(lines) or "Nothing in memory fits this question."
 
     async def explain(self, fact_id: FactId, context: Context) -> str:
         """Explain why memory holds a fact: every word that speaks for it, and every change with its reason.
