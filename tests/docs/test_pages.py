@@ -278,6 +278,7 @@ def test_the_page_of_memory_entries_lists_every_key_and_value():
         valid_to=day,
         is_stale=True,
         is_disputed=True,
+        is_doubtful=True,
         is_verified=False,
         is_current=False,
         ending="replaced",
