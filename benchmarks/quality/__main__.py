@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import statistics
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
@@ -227,6 +228,11 @@ class Bench:
         if any(answer.kind == "unanswerable" for answer in given):
             share = measure_recognition(given, unanswerable="unanswerable", false_alarms=FALSE_ALARMS)
             self.lines.append(f"{data_set.name}: unanswerable recognised at 5 % false alarms: {100 * share:.1f} %")
+        unknown = [answer.is_doubted for answer in given if answer.kind == "unanswerable"]
+        known = [answer.is_doubted for answer in given if answer.kind != "unanswerable"]
+        shares = ((some, what) for some, what in ((known, "with an answer"), (unknown, "without")) if some)
+        doubted = ", ".join(f"{100 * statistics.fmean(some):.1f} % of {len(some)} {what}" for some, what in shares)
+        self.lines.append(f"{data_set.name}: answers doubted: {doubted}")
         if data_set.name in ("chats", "locomo"):
             for what, weights in {**ALONE, "both, no graph": NO_GRAPH}.items():
                 await self.ask_weighted(data_set, what, weights)

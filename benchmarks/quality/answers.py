@@ -22,7 +22,7 @@ TOKENS, FEW_TOKENS = 1_024, 384
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How well one question was answered, and how fast; without evidence there is only the first score.
+    """How well one question was answered, and how fast; without evidence there is only the first score and the doubt.
 
     ``place`` is that of the first evidence, from 0; ``misleads`` tells whether an outdated turn stands among the first
     without saying so, or before what took its place.
@@ -38,6 +38,8 @@ class Answer:
     place: float
     score: float
     milliseconds: float
+    is_doubted: bool
+    """whether nothing was found, or each memory says that it may not answer"""
 
 
 async def ask_questions(search: Search, conversations: Sequence[Conversation], *, first: int) -> list[Answer]:
@@ -55,9 +57,10 @@ async def _ask_question(search: Search, user_id: str, question: Question, first:
     milliseconds = (time.perf_counter() - start) * 1_000
     ids = scores.list_event_ids(memories)
     affordable, few = (scores.list_event_ids(scores.take_within(memories, size)) for size in (TOKENS, FEW_TOKENS))
-    score = float((memories[0].custom_metadata or {}).get("score", 0.0)) if memories else 0.0
+    first_metadata = memories[0].custom_metadata or {} if memories else {"doubtful": True}
+    score, is_doubted = float(first_metadata.get("score", 0.0)), bool(first_metadata.get("doubtful"))
     if not (evidence := question.evidence):
-        return Answer(question.kind, 0.0, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds)
+        return Answer(question.kind, 0.0, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds, is_doubted)
     return Answer(
         question.kind,
         scores.measure_recall(ids[:first], evidence),
@@ -69,6 +72,7 @@ async def _ask_question(search: Search, user_id: str, question: Question, first:
         scores.find_place(ids, evidence),
         score,
         milliseconds,
+        is_doubted,
     )
 
 
