@@ -40,11 +40,13 @@ NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0
 ALONE = {"words only": replace(NOTHING, text=1.0), "vectors only": replace(NOTHING, vector=1.0)}
 """Searches by one signal."""
 RESAMPLES = 2_000
-ANSWERING = """\
-Answer each question from the notes given with it and from nothing else, in at most 15 words. What you may know
+MOST_WORDS = 15
+ANSWERING = f"""\
+Answer each question from the notes given with it and from nothing else, in at most {MOST_WORDS} words. \
+What you may know
 otherwise, and the notes of other questions, do not count. A note begins with the day on which it was said and with
 whose word it is. If the notes do not say it, the answer is "not known". Reply with JSON:
-{"answers": [{"number": 0, "answer": "…"}]}
+{{"answers": [{{"number": 0, "answer": "…"}}]}}
 """
 JUDGING = """\
 Judge answers to questions by the right answer. An answer is right if it says the same, in whatever words; a date may be
@@ -154,9 +156,9 @@ def format_answers(batch: Sequence[tuple[str, str, Sequence[str]]]) -> str:
 
 
 async def answer(model: BaseLlm, limits: Limits, batch: Sequence[Given]) -> dict[Given, str]:
-    """What the model answers from each text; "not known" where it leaves an answer out."""
+    """What the model answers from each text: the words allowed, or "not known" where it leaves an answer out."""
     reply = (await llm.generate_structured(model, format_questions(batch), AnswersReply, limits)).reply
-    said = {one.number: " ".join(one.answer.split()) for one in reply.answers}
+    said = {one.number: " ".join(one.answer.split()[:MOST_WORDS]) for one in reply.answers}
     return {one: said.get(number, "not known") for number, one in enumerate(batch)}
 
 
@@ -180,7 +182,7 @@ async def judge(
         for batch, reply in zip(batches, replies, strict=True)
         for verdict in reply.reply.verdicts
         for place in verdict.right
-        if verdict.number < len(batch) and place < len(batch[verdict.number][2])
+        if 0 <= verdict.number < len(batch) and 0 <= place < len(batch[verdict.number][2])
     }
     return {one: (one.question, said) in right for one, said in answers.items()}
 

@@ -74,6 +74,18 @@ async def test_answers_and_verdicts_come_back_to_their_texts() -> None:
     assert compare(right, ("ours", 256), ("words only", 256)) == (100.0, 100.0, 100.0)
 
 
+async def test_an_answer_has_no_more_words_than_are_allowed() -> None:
+    model = ScriptedLlm.from_replies(json.dumps({"answers": [{"number": 0, "answer": "one  more " * 9}]}))
+    assert set((await answer(model, Limits(), GIVEN[:1])).values()) == {" ".join(["one", "more"] * 7 + ["one"])}
+
+
+async def test_a_verdict_about_a_number_that_no_prompt_has_counts_for_nothing() -> None:
+    """A model may say -1 if none is right."""
+    verdicts = [{"number": 0, "right": [-1, 1]}, {"number": -1, "right": [0]}, {"number": 1, "right": [0]}]
+    model = ScriptedLlm.from_replies(json.dumps({"verdicts": verdicts}))
+    assert not any((await judge(model, Limits(), {GIVEN[0]: "name 0"}, 3, seed=3)).values())
+
+
 async def test_what_the_model_leaves_out_is_not_known_and_wrong() -> None:
     model = ScriptedLlm.from_replies('{"answers": []}')
     answers = await answer(model, Limits(), GIVEN[::2])
