@@ -14,31 +14,36 @@ import json
 import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models.base_llm import BaseLlm
 from pydantic import BaseModel
 from rich.table import Table
 
-from adk_graph_memory import GraphMemory, Limits, Neo4jMemoryService, Neo4jSessionService, Weights
+from adk_graph_memory import Filters, GraphMemory, Limits, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, load_recording
 from adk_graph_memory.language.text import count_tokens
+from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.models import llm
+from adk_graph_memory.records.results import Recollection
+from adk_graph_memory.records.turns import MemoryKind
+from adk_graph_memory.retrieval.packing import pack_recollections
+from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
-from benchmarks.quality import ingest, locomo, scores
+from benchmarks.quality import folds, ingest, locomo, scores
 from benchmarks.quality.dialogue import Conversation
 from benchmarks.quality.record import PATIENCE, AskingLlm
 
 APP = "answers"
 BUDGETS = (256, 384, 1_024)
-NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
-ALONE = {"words only": replace(NOTHING, text=1.0), "vectors only": replace(NOTHING, vector=1.0)}
-"""Searches by one signal."""
+ALONE = {"words only": "text_score", "vectors only": "vector_score"}
+"""What ranks facts and turns by itself: BM25, and the cosine."""
+EVERYTHING = 100_000
+"""More memories, and more tokens, than a conversation has."""
 RESAMPLES = 2_000
 MOST_WORDS = 15
 ANSWERING = f"""\
@@ -84,13 +89,11 @@ class VerdictsReply(BaseModel):
     verdicts: list[VerdictReply] = []
 
 
-def draw_questions(conversations: Sequence[Conversation], count: int, seed: int) -> dict[str, list[tuple[str, str]]]:
-    """Questions with their right answers, by conversation."""
-    asked = [(one.id, question.text, question.answer) for one in conversations for question in one.questions]
-    drawn: dict[str, list[tuple[str, str]]] = {one.id: [] for one in conversations}
-    for id, text, gold in random.Random(seed).sample(asked, min(count, len(asked))):
-        drawn[id].append((text, gold))
-    return drawn
+def draw_questions(conversations: Sequence[Conversation], count: int, seed: int) -> list[Conversation]:
+    """The conversations, each with those of its questions that are drawn."""
+    asked = [(one.id, question) for one in conversations for question in one.questions]
+    drawn = random.Random(seed).sample(asked, min(count, len(asked)))
+    return [replace(one, questions=tuple(question for id, question in drawn if id == one.id)) for one in conversations]
 
 
 def format_entry(entry: MemoryEntry) -> str:
@@ -99,31 +102,50 @@ def format_entry(entry: MemoryEntry) -> str:
     return f"- {(entry.timestamp or '')[:10]} {entry.author}: {text}"
 
 
-async def collect(conversation: Conversation, questions: Sequence[tuple[str, str]], recording: Path) -> list[Given]:
+async def search_plainly(user: UserMemory, case: folds.Case) -> dict[str, list[MemoryEntry]]:
+    """What words or vectors find by themselves, worded and cut as our own search does.
+
+    Facts that ended and turns that say nothing are left out, as there; a fact whose turn is found too is not.
+    """
+    question, memories = case.question.text, dict[str, Recollection]()
+    for kind in get_args(MemoryKind):  # together, a fact would take its turn's place
+        everything = await user.recall(question, limit=EVERYTHING, token_budget=EVERYTHING, filters=Filters(kind=kind))
+        memories |= {memory.id: memory for memory in everything}
+    settings, found = user.engine.connection.settings, dict[str, list[MemoryEntry]]()
+    for system, field in ALONE.items():
+        scored = {one.id: getattr(one, field) for one in case.ranking.candidates if one.id in memories}
+        ranked = sorted((id for id in scored if scored[id] is not None), key=lambda id: (-scored[id], id))
+        packed = pack_recollections(
+            [memories[id] for id in ranked],
+            query=question,
+            limit=settings.memory_max_results,
+            token_budget=settings.token_budget,
+        )
+        found[system] = [memory_codec.make_memory_entry(memory) for memory in packed]
+    return found
+
+
+async def collect(settings: Settings, conversation: Conversation, recording: Path) -> list[Given]:
     """What an agent finds, what the same search finds uncut, and what words or vectors find by themselves."""
-    model = RecordedLlm.from_recording(load_recording(recording))
     given: list[Given] = []
+    model = RecordedLlm.from_recording(load_recording(recording))
     async with (
-        server.serve("Answers") as (settings, _),
         Neo4jSessionService(settings=settings) as sessions,
         GraphMemory(settings=settings, model=model) as memory,
-        AsyncExitStack() as stack,
     ):
         service = Neo4jMemoryService(memory=memory)
         await ingest.remember(conversation, sessions, service, app_name=APP)
-        users = {"ours, uncut": memory.user(APP, conversation.id)}
-        for name, weights in ALONE.items():
-            alone = await stack.enter_async_context(GraphMemory(settings=settings, model=model, weights=weights))
-            users[name] = alone.user(APP, conversation.id)
-        for text, gold in questions:
-            response = await service.search_memory(app_name=APP, user_id=conversation.id, query=text)
-            found = {"ours": response.memories}
-            for name, user in users.items():
-                found[name] = [memory_codec.make_memory_entry(one) for one in await user.recall(text)]
+        user = memory.user(APP, conversation.id)
+        for case in await folds.record(memory, [conversation], APP):
+            question = case.question
+            cut = (await service.search_memory(app_name=APP, user_id=conversation.id, query=question.text)).memories
+            uncut = [memory_codec.make_memory_entry(one) for one in await user.recall(question.text)]
+            found = {"ours": cut, "ours, uncut": uncut, **await search_plainly(user, case)}
             for system, entries in found.items():
                 for budget in BUDGETS:
                     kept = scores.take_within(entries, budget)
-                    given.append(Given(text, gold, system, budget, len(kept), "\n".join(map(format_entry, kept))))
+                    text = "\n".join(map(format_entry, kept))
+                    given.append(Given(question.text, question.answer, system, budget, len(kept), text))
     return given
 
 
@@ -234,13 +256,15 @@ def make_tables(right: Mapping[Given, bool], answers: Mapping[Given, str]) -> li
 async def run_collect(arguments: argparse.Namespace) -> None:
     recordings = {path.stem: path for path in sorted(arguments.read.glob("*.json"))}
     conversations = [one for one in locomo.load(arguments.locomo) if one.id in recordings]
-    given: list[Given] = []
-    for id, questions in draw_questions(conversations, arguments.questions, arguments.seed).items():
-        conversation = next(one for one in conversations if one.id == id)
-        given += await collect(conversation, questions, recordings[id])
-    earlier = json.loads(arguments.file.read_text("utf-8")) if arguments.file.exists() else []
-    rows = [[*one[:2], f"{one.system}{arguments.label}", *one[3:]] for one in given]
-    arguments.file.write_text(json.dumps([*earlier, *rows], ensure_ascii=False, indent=0), "utf-8")
+    rows: list[Given] = []
+    async with server.serve_own("Answers") as (settings, _):  # another commit's schema may differ
+        for conversation in draw_questions(conversations, arguments.questions, arguments.seed):
+            given = await collect(settings, conversation, recordings[conversation.id])
+            rows += [one._replace(system=f"{one.system}{arguments.label}") for one in given]
+    earlier = map(Given._make, json.loads(arguments.file.read_text("utf-8")) if arguments.file.exists() else ())
+    collected = {one.system for one in rows}
+    kept = [one for one in earlier if one.system not in collected]
+    arguments.file.write_text(json.dumps([*kept, *rows], ensure_ascii=False, indent=0), "utf-8")
 
 
 async def run_ask(arguments: argparse.Namespace) -> None:

@@ -36,8 +36,8 @@ def test_the_same_questions_are_drawn_and_each_stays_with_its_conversation() -> 
     ]
     drawn = draw_questions(conversations, 10, seed=1)
     assert drawn == draw_questions(conversations, 10, seed=1) != draw_questions(conversations, 10, seed=2)
-    assert sum(map(len, drawn.values())) == 10
-    assert all(text.startswith(id) for id, questions in drawn.items() for text, _ in questions)
+    assert sum(len(one.questions) for one in drawn) == 10
+    assert all(question.text.startswith(one.id) for one in drawn for question in one.questions)
 
 
 def test_no_prompt_asks_a_question_twice_or_names_a_system() -> None:
