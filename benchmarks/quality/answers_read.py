@@ -47,9 +47,8 @@ EVERYTHING = 100_000
 RESAMPLES = 2_000
 MOST_WORDS = 15
 ANSWERING = f"""\
-Answer each question from the notes given with it and from nothing else, in at most {MOST_WORDS} words. \
-What you may know
-otherwise, and the notes of other questions, do not count. A note begins with the day on which it was said and with
+Answer each question from the notes given with it and from nothing else, in at most {MOST_WORDS} words. What you may
+know otherwise, and the notes of other questions, do not count. A note begins with the day on which it was said and with
 whose word it is. If the notes do not say it, the answer is "not known". Reply with JSON:
 {{"answers": [{{"number": 0, "answer": "…"}}]}}
 """
@@ -150,9 +149,13 @@ async def collect(settings: Settings, conversation: Conversation, recording: Pat
 
 
 def make_batches(given: Sequence[Given], size: int, seed: int) -> list[list[Given]]:
-    """All of them shuffled, in batches in which no question stands twice and nothing tells whose text it is."""
+    """Each text once, shuffled, in batches in which no question stands twice and nothing tells whose text it is.
+
+    Where two systems give the same, or a budget is not used up, a second answer would differ by chance alone.
+    """
     batches: list[list[Given]] = []
-    for one in random.Random(seed).sample(given, len(given)):
+    distinct = list({(one.question, one.text): one for one in given}.values())
+    for one in random.Random(seed).sample(distinct, len(distinct)):
         room = (
             batch for batch in batches if len(batch) < size and all(one.question != other.question for other in batch)
         )
@@ -177,11 +180,11 @@ def format_answers(batch: Sequence[tuple[str, str, Sequence[str]]]) -> str:
     return "\n".join(lines)
 
 
-async def answer(model: BaseLlm, limits: Limits, batch: Sequence[Given]) -> dict[Given, str]:
-    """What the model answers from each text: the words allowed, or "not known" where it leaves an answer out."""
+async def answer(model: BaseLlm, limits: Limits, batch: Sequence[Given]) -> dict[tuple[str, str], str]:
+    """What the model answers to each question from each text; "not known" where it leaves an answer out."""
     reply = (await llm.generate_structured(model, format_questions(batch), AnswersReply, limits)).reply
     said = {one.number: " ".join(one.answer.split()[:MOST_WORDS]) for one in reply.answers}
-    return {one: said.get(number, "not known") for number, one in enumerate(batch)}
+    return {(one.question, one.text): said.get(number, "not known") for number, one in enumerate(batch)}
 
 
 async def judge(
@@ -277,7 +280,8 @@ async def run_ask(arguments: argparse.Namespace) -> None:
         model, limits = llm.resolve_model(arguments.model), Limits()
     batches = make_batches(chosen, arguments.batch, arguments.seed)
     parts = await asyncio.gather(*(answer(model, limits, batch) for batch in batches))
-    answers = {one: said for part in parts for one, said in part.items()}
+    said = {key: text for part in parts for key, text in part.items()}
+    answers = {one: said[one.question, one.text] for one in chosen}
     right = await judge(model, limits, answers, 2 * arguments.batch, arguments.seed)
     console = machine.make_console()
     for table in make_tables(right, answers):

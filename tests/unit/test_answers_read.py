@@ -48,6 +48,11 @@ def test_no_prompt_asks_a_question_twice_or_names_a_system() -> None:
         assert not [system for system in SYSTEMS if system in format_questions(batch)]
 
 
+def test_a_text_that_two_systems_give_is_asked_about_once() -> None:
+    same = [one._replace(system="another", budget=1_024) for one in GIVEN]
+    assert sum(map(len, make_batches([*GIVEN, *same], 4, seed=3))) == len(GIVEN)
+
+
 async def test_answers_and_verdicts_come_back_to_their_texts() -> None:
     """The model reads the name in the text; of the answers, those of "words only" count as wrong."""
 
@@ -66,9 +71,10 @@ async def test_answers_and_verdicts_come_back_to_their_texts() -> None:
 
     batches = make_batches(GIVEN, 4, seed=3)
     model, limits = ScriptedLlm.from_replies(*[read] * len(batches), rule, rule), Limits()
-    answers = {}
+    said = {}
     for batch in batches:
-        answers |= await answer(model, limits, batch)
+        said |= await answer(model, limits, batch)
+    answers = {one: said[one.question, one.text] for one in GIVEN}
     right = await judge(model, limits, answers, 3, seed=3)
     assert right == {one: one.system == "ours" for one in GIVEN}
     assert compare(right, ("ours", 256), ("words only", 256)) == (100.0, 100.0, 100.0)
@@ -88,6 +94,6 @@ async def test_a_verdict_about_a_number_that_no_prompt_has_counts_for_nothing() 
 
 async def test_what_the_model_leaves_out_is_not_known_and_wrong() -> None:
     model = ScriptedLlm.from_replies('{"answers": []}')
-    answers = await answer(model, Limits(), GIVEN[::2])
-    assert set(answers.values()) == {"not known"}
+    assert set((await answer(model, Limits(), GIVEN[::2])).values()) == {"not known"}
+    answers = dict.fromkeys(GIVEN, "not known")
     assert not any((await judge(model, Limits(), answers, 3, seed=3)).values())
