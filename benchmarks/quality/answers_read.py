@@ -234,9 +234,12 @@ def list_pairs(systems: Sequence[tuple[str, int]]) -> Iterator[tuple[tuple[str, 
 
 
 def make_tables(right: Mapping[Given, bool], answers: Mapping[Given, str]) -> list[Table]:
-    """A line for each system and budget, and one for each pair that is compared."""
+    """A line for each system and budget, and one for each pair that is compared.
+
+    A budget counts the memories' text; the last column is the median of all tokens that the model reads.
+    """
     shares = Table(title="Answered right, percent")
-    for column in ("system", "tokens", "n", "right", "not known", "memories, median", "tokens, median"):
+    for column in ("system", "tokens", "n", "right", "not known", "memories, median", "with days and names"):
         shares.add_column(column, justify="left" if column == "system" else "right")
     systems = sorted({(one.system, one.budget) for one in right})
     for system, budget in systems:
@@ -273,12 +276,13 @@ async def run_collect(arguments: argparse.Namespace) -> None:
 async def run_ask(arguments: argparse.Namespace) -> None:
     given = [Given(*row) for row in json.loads(arguments.file.read_text("utf-8"))]
     chosen = [one for one in given if not arguments.only or f"{one.system}/{one.budget}" in arguments.only]
+    batches = make_batches(chosen, arguments.batch, arguments.seed)
     model: BaseLlm
-    if arguments.folder:
-        model, limits = AskingLlm.from_folder(arguments.folder), Limits(model_timeout=PATIENCE, model_concurrency=64)
+    if arguments.folder:  # all prompts lie there at once
+        limits = Limits(model_timeout=PATIENCE, model_concurrency=len(batches))
+        model = AskingLlm.from_folder(arguments.folder)
     else:
         model, limits = llm.resolve_model(arguments.model), Limits()
-    batches = make_batches(chosen, arguments.batch, arguments.seed)
     parts = await asyncio.gather(*(answer(model, limits, batch) for batch in batches))
     said = {key: text for part in parts for key, text in part.items()}
     answers = {one: said[one.question, one.text] for one in chosen}
