@@ -57,8 +57,8 @@ async def _ask_question(search: Search, user_id: str, question: Question, first:
     milliseconds = (time.perf_counter() - start) * 1_000
     ids = scores.list_event_ids(memories)
     affordable, few = (scores.list_event_ids(scores.take_within(memories, size)) for size in (TOKENS, FEW_TOKENS))
-    first_metadata = memories[0].custom_metadata or {} if memories else {"doubtful": True}
-    score, is_doubted = float(first_metadata.get("score", 0.0)), bool(first_metadata.get("doubtful"))
+    about_first = (memories[0].custom_metadata or {}) if memories else {}
+    score, is_doubted = float(about_first.get("score", 0.0)), not memories or bool(about_first.get("doubtful"))
     if not (evidence := question.evidence):
         return Answer(question.kind, 0.0, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds, is_doubted)
     return Answer(

@@ -124,7 +124,7 @@ async def search_plainly(user: UserMemory, case: folds.Case) -> dict[str, list[M
     return found
 
 
-async def collect(settings: Settings, conversation: Conversation, recording: Path) -> list[Given]:
+async def collect_texts(settings: Settings, conversation: Conversation, recording: Path) -> list[Given]:
     """What an agent finds, what the same search finds uncut, and what words or vectors find by themselves."""
     given: list[Given] = []
     model = RecordedLlm.from_recording(load_recording(recording))
@@ -180,14 +180,14 @@ def format_answers(batch: Sequence[tuple[str, str, Sequence[str]]]) -> str:
     return "\n".join(lines)
 
 
-async def answer(model: BaseLlm, limits: Limits, batch: Sequence[Given]) -> dict[tuple[str, str], str]:
+async def answer_batch(model: BaseLlm, limits: Limits, batch: Sequence[Given]) -> dict[tuple[str, str], str]:
     """What the model answers to each question from each text; "not known" where it leaves an answer out."""
     reply = (await llm.generate_structured(model, format_questions(batch), AnswersReply, limits)).reply
     said = {one.number: " ".join(one.answer.split()[:MOST_WORDS]) for one in reply.answers}
     return {(one.question, one.text): said.get(number, "not known") for number, one in enumerate(batch)}
 
 
-async def judge(
+async def judge_answers(
     model: BaseLlm, limits: Limits, answers: Mapping[Given, str], size: int, seed: int
 ) -> dict[Given, bool]:
     """Whether each answer is right; equal answers to a question are judged once, all others side by side."""
@@ -212,7 +212,9 @@ async def judge(
     return {one: (one.question, said) in right for one, said in answers.items()}
 
 
-def compare(right: Mapping[Given, bool], first: tuple[str, int], second: tuple[str, int]) -> tuple[float, float, float]:
+def compare_systems(
+    right: Mapping[Given, bool], first: tuple[str, int], second: tuple[str, int]
+) -> tuple[float, float, float]:
     """How much more of the questions the first system answers, in percent, with a 95 % interval."""
     shares = [
         {one.question: ok for one, ok in right.items() if (one.system, one.budget) == which}
@@ -253,7 +255,7 @@ def make_tables(right: Mapping[Given, bool], answers: Mapping[Given, str]) -> li
     for column in ("first", "second", "difference", "95 %"):
         pairs.add_column(column, justify="left" if column in ("first", "second") else "right")
     for first, second in list_pairs(systems):
-        mean, low, high = compare(right, first, second)
+        mean, low, high = compare_systems(right, first, second)
         names = (f"{system}, {budget:,}" for system, budget in (first, second))
         pairs.add_row(*names, f"{mean:+.1f}", f"{low:+.1f} to {high:+.1f}")
     return [shares, pairs]
@@ -262,10 +264,12 @@ def make_tables(right: Mapping[Given, bool], answers: Mapping[Given, str]) -> li
 async def run_collect(arguments: argparse.Namespace) -> None:
     recordings = {path.stem: path for path in sorted(arguments.read.glob("*.json"))}
     conversations = [one for one in locomo.load(arguments.locomo) if one.id in recordings]
+    if not conversations:
+        raise SystemExit(f"no conversation of {arguments.locomo} has a recording of its name in {arguments.read}")
     rows: list[Given] = []
     async with server.serve_own("Answers") as (settings, _):  # another commit's schema may differ
         for conversation in draw_questions(conversations, arguments.questions, arguments.seed):
-            given = await collect(settings, conversation, recordings[conversation.id])
+            given = await collect_texts(settings, conversation, recordings[conversation.id])
             rows += [one._replace(system=f"{one.system}{arguments.label}") for one in given]
     earlier = map(Given._make, json.loads(arguments.file.read_text("utf-8")) if arguments.file.exists() else ())
     collected = {one.system for one in rows}
@@ -276,6 +280,9 @@ async def run_collect(arguments: argparse.Namespace) -> None:
 async def run_ask(arguments: argparse.Namespace) -> None:
     given = [Given(*row) for row in json.loads(arguments.file.read_text("utf-8"))]
     chosen = [one for one in given if not arguments.only or f"{one.system}/{one.budget}" in arguments.only]
+    if not chosen:
+        known = ", ".join(sorted({f"{one.system}/{one.budget}" for one in given}))
+        raise SystemExit(f"{arguments.file} has none of the systems to ask; it has {known or 'no texts'}")
     batches = make_batches(chosen, arguments.batch, arguments.seed)
     model: BaseLlm
     if arguments.folder:  # all prompts lie there at once
@@ -283,10 +290,10 @@ async def run_ask(arguments: argparse.Namespace) -> None:
         model = AskingLlm.from_folder(arguments.folder)
     else:
         model, limits = llm.resolve_model(arguments.model), Limits()
-    parts = await asyncio.gather(*(answer(model, limits, batch) for batch in batches))
+    parts = await asyncio.gather(*(answer_batch(model, limits, batch) for batch in batches))
     said = {key: text for part in parts for key, text in part.items()}
     answers = {one: said[one.question, one.text] for one in chosen}
-    right = await judge(model, limits, answers, 2 * arguments.batch, arguments.seed)
+    right = await judge_answers(model, limits, answers, 2 * arguments.batch, arguments.seed)
     console = machine.make_console()
     for table in make_tables(right, answers):
         console.print(table)
@@ -308,7 +315,12 @@ def parse_arguments() -> argparse.Namespace:
     model.add_argument("--folder", type=Path, help="where prompts are laid down and replies awaited")
     asking.add_argument("--batch", type=int, default=15, help="questions in a prompt")
     asking.add_argument("--only", nargs="*", help="systems and budgets, such as 'ours/384'")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.command == "collect" and (not given.read.is_dir() or given.questions < 1):
+        parser.error("collect needs --read FOLDER, a folder of recordings, and at least one question")
+    if given.command == "ask" and (not given.file.is_file() or given.batch < 1):
+        parser.error("ask needs the file that collect wrote, and at least one question in a prompt")
+    return given
 
 
 if __name__ == "__main__":

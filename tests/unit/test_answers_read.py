@@ -7,11 +7,11 @@ import re
 
 from benchmarks.quality.answers_read import (
     Given,
-    answer,
-    compare,
+    answer_batch,
+    compare_systems,
     draw_questions,
     format_questions,
-    judge,
+    judge_answers,
     make_batches,
 )
 from benchmarks.quality.dialogue import Conversation, Question
@@ -56,12 +56,12 @@ def test_a_text_that_two_systems_give_is_asked_about_once() -> None:
 async def test_answers_and_verdicts_come_back_to_their_texts() -> None:
     """The model reads the name in the text; of the answers, those of "words only" count as wrong."""
 
-    def read(request: LlmRequest) -> str:
+    def answer_prompt(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         found = re.findall(r"# Question (\d+)\n.*\n.* it is (.*)", prompt)
         return json.dumps({"answers": [{"number": int(number), "answer": name} for number, name in found]})
 
-    def rule(request: LlmRequest) -> str:
+    def judge_prompt(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         verdicts = []
         for part in prompt.split("# Question ")[1:]:
@@ -70,30 +70,30 @@ async def test_answers_and_verdicts_come_back_to_their_texts() -> None:
         return json.dumps({"verdicts": verdicts})
 
     batches = make_batches(GIVEN, 4, seed=3)
-    model, limits = ScriptedLlm.from_replies(*[read] * len(batches), rule, rule), Limits()
+    model, limits = ScriptedLlm.from_replies(*[answer_prompt] * len(batches), judge_prompt, judge_prompt), Limits()
     said = {}
     for batch in batches:
-        said |= await answer(model, limits, batch)
+        said |= await answer_batch(model, limits, batch)
     answers = {one: said[one.question, one.text] for one in GIVEN}
-    right = await judge(model, limits, answers, 3, seed=3)
+    right = await judge_answers(model, limits, answers, 3, seed=3)
     assert right == {one: one.system == "ours" for one in GIVEN}
-    assert compare(right, ("ours", 256), ("words only", 256)) == (100.0, 100.0, 100.0)
+    assert compare_systems(right, ("ours", 256), ("words only", 256)) == (100.0, 100.0, 100.0)
 
 
 async def test_an_answer_has_no_more_words_than_are_allowed() -> None:
     model = ScriptedLlm.from_replies(json.dumps({"answers": [{"number": 0, "answer": "one  more " * 9}]}))
-    assert set((await answer(model, Limits(), GIVEN[:1])).values()) == {" ".join(["one", "more"] * 7 + ["one"])}
+    assert set((await answer_batch(model, Limits(), GIVEN[:1])).values()) == {" ".join(["one", "more"] * 7 + ["one"])}
 
 
 async def test_a_verdict_about_a_number_that_no_prompt_has_counts_for_nothing() -> None:
     """A model may say -1 if none is right."""
     verdicts = [{"number": 0, "right": [-1, 1]}, {"number": -1, "right": [0]}, {"number": 1, "right": [0]}]
     model = ScriptedLlm.from_replies(json.dumps({"verdicts": verdicts}))
-    assert not any((await judge(model, Limits(), {GIVEN[0]: "name 0"}, 3, seed=3)).values())
+    assert not any((await judge_answers(model, Limits(), {GIVEN[0]: "name 0"}, 3, seed=3)).values())
 
 
 async def test_what_the_model_leaves_out_is_not_known_and_wrong() -> None:
     model = ScriptedLlm.from_replies('{"answers": []}')
-    assert set((await answer(model, Limits(), GIVEN[::2])).values()) == {"not known"}
+    assert set((await answer_batch(model, Limits(), GIVEN[::2])).values()) == {"not known"}
     answers = dict.fromkeys(GIVEN, "not known")
-    assert not any((await judge(model, Limits(), answers, 3, seed=3)).values())
+    assert not any((await judge_answers(model, Limits(), answers, 3, seed=3)).values())

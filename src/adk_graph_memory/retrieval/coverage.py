@@ -86,9 +86,9 @@ def combine_evidence(nearness: float | None, share: float, best_share: float, fl
 
 def has_unheard_name(question: str, texts: Iterable[str]) -> bool:
     """Whether an English question has a name, not as its first word, that occurs in none of the texts."""
-    text = _normalize_text("\n".join(texts))
-    names = (word for word in _LATER_WORD.findall(question) if word[0].isupper())
-    return any(_normalize_text(name) not in text for name in names)
+    names = [_normalize_text(word) for word in _LATER_WORD.findall(question) if word[0].isupper()]
+    text = _normalize_text("\n".join(texts)) if names else ""
+    return any(name not in text for name in names)
 
 
 def _weigh_roots(roots: Collection[str]) -> int:

@@ -106,7 +106,6 @@ class Ranking:
             ]
         language = question.stop_word_language
         date_words = question.list_date_words(candidates)
-        # A message's vector covers only its end, so its words are trusted.
         is_fluent, is_calibrated = fluency >= MIN_FLUENCY, len(row["usual"]) >= SUFFICIENT_SAMPLE
         min_score, doubtful = (MIN_SCORE, DOUBTFUL_LIKELIHOOD) if is_fluent else (MIN_SCORE_BY_WORDS,) * 2
         likelihood = estimate_answer_likelihood(
@@ -117,6 +116,7 @@ class Ranking:
             (span.words for span in question.time_spans),
             (text or "" for candidate in candidates for text in (candidate.short_text, candidate.author)),
         )
+        # A message's vector covers only its end, so its words are trusted.
         word_trust = 1.0 if question.is_message else measure_word_trust(terms, [*texts, *date_words], language)
         return cls(
             question,
