@@ -684,6 +684,15 @@ def test_a_name_that_nobody_mentioned_makes_any_answer_doubtful(question: str, h
     assert Ranking.from_row(row, question, parsed_question, None, 1.0).is_doubtful is not heard
 
 
+def test_a_long_message_with_new_names_is_not_doubted() -> None:
+    near = turn("t1", short_text="Ada plays in a band", author="Ben", vector_score=0.95)
+    row = {"candidates": [list(near)], "texts": [], "usual": [(False, 0.5)] * 16}
+    message = " ".join(f"Today we met Zoë{n} and Eda{n} at harbour{n}." for n in range(80))
+    parsed_question = parse_question(message, (), datetime(2026, 6, 1, tzinfo=UTC))
+    assert parsed_question.is_message
+    assert not Ranking.from_row(row, message, parsed_question, None, 1.0).is_doubtful
+
+
 # --- what is usual ------------------------------------------------------------------------------------------
 
 

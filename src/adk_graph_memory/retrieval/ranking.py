@@ -128,6 +128,7 @@ class Ranking:
             answer_likelihood=likelihood,
             min_score=min_score if is_calibrated else 0.0,
             is_doubtful=is_calibrated
+            and not question.is_message  # it names what is new, and asks little
             and (likelihood < doubtful or (is_fluent and question.language == "en" and has_unheard_name(query, heard))),
             tokens=embedding.tokens if embedding else None,
         )
