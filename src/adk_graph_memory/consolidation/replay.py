@@ -22,6 +22,8 @@ from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.language.text import fold_text
 from adk_graph_memory.records.extractions import ExtractedEntity, Extraction
 from adk_graph_memory.records.facts import (
+    FAMILIAR_FACTS,
+    RECOGNIZING_FACTS,
     STATES_PREDICATE,
     Candidates,
     Delta,
@@ -49,15 +51,25 @@ def find_root_key(entities: Mapping[str, DerivedEntity], key: str) -> str:
 def list_known_entities(memory: DerivedMemory, limit: int) -> tuple[KnownEntity, ...]:
     """List the entities of most facts, as an extractor is offered them."""
     weights: Counter[str | None] = Counter()
-    for fact in memory.facts.values():
-        weights.update({fact.proposition.subject, fact.proposition.object})
+    texts: defaultdict[str | None, list[str]] = defaultdict(list)
+    for fact in sorted(memory.facts.values(), key=lambda fact: (fact.proposition.at, fact.id)):
+        keys = {fact.proposition.subject, fact.proposition.object}
+        weights.update(keys)
+        for key in keys if fact.standing.state == "current" else ():
+            texts[key].append(fact.proposition.text)
     merged_keys: dict[str, list[str]] = defaultdict(list)
     for key in memory.entities:
         if (root_key := find_root_key(memory.entities, key)) != key:
             merged_keys[root_key].append(key)
     entities = [entity for entity in memory.entities.values() if not entity.merged_into]
     entities.sort(key=lambda entity: (-weights[entity.key], entity.key))
-    return tuple(_convert_to_known_entity(entity, merged_keys[entity.key]) for entity in entities[:limit])
+    return tuple(
+        replace(
+            _convert_to_known_entity(entity, merged_keys[entity.key]),
+            facts=tuple(texts[entity.key][:RECOGNIZING_FACTS]) if weights[entity.key] < FAMILIAR_FACTS else (),
+        )
+        for entity in entities[:limit]
+    )
 
 
 def _convert_to_known_entity(entity: DerivedEntity, merged_keys: Iterable[str]) -> KnownEntity:

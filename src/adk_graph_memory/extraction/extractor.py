@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ from adk_graph_memory.extraction.reply import ExtractionReply, apply_remarks, dr
 from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Topic, Vocabulary
 from adk_graph_memory.language.dates import format_weekday_time
+from adk_graph_memory.language.detection import detect_language, load_stop_words
+from adk_graph_memory.language.text import count_tokens, fold_text, has_wide_character
 from adk_graph_memory.models import llm, prompts
 from adk_graph_memory.records.extractions import ExtractedEntity, ExtractedFact, Extraction, Remark, Source
 from adk_graph_memory.records.facts import STATES_PREDICATE, KnownEntity
@@ -32,6 +35,10 @@ from adk_graph_memory.runtime.settings import Limits, Settings
 
 _CONTEXT_SHARE, _MIN_CONTEXT_TOKENS = 0.25, 1_000
 """Tokens of the turns before a window, as a share of the window's, and how many there may always be."""
+MAX_UNNAMED_TOKENS = 1_000
+"""Tokens of the known entities that a window does not name."""
+_PASSING_TYPES = frozenset(("event", "topic"))
+_WORD = re.compile(r"\w+")
 _GREETING = Turn("greeting", "user", "Good morning!", datetime(2026, 1, 1, 9, tzinfo=UTC))
 
 
@@ -137,6 +144,9 @@ class ModelExtractor:
             errors.ReplyTruncated: the reply was cut off; its answer is the extraction of what came, if anything did.
             errors.ModelError: the model failed.
         """
+        known_entities = await asyncio.to_thread(
+            select_known_entities, known_entities, [piece.turn.text for piece in (*context, *pieces)]
+        )
         prompt = await asyncio.to_thread(self._fill_prompt, pieces, known_entities, context)
         try:
             answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._limits)
@@ -151,8 +161,9 @@ class ModelExtractor:
     ) -> str:
         entity_lines = []
         for number, entity in enumerate(known_entities):
-            about = {"about": entity.about} if entity.about else {}
-            line = prompts.encode_line({"names": [entity.name, *entity.aliases], "type": entity.type, **about})
+            known = {"about": entity.about, "facts": entity.facts}
+            fields = {"type": entity.type, **{name: value for name, value in known.items() if value}}
+            line = prompts.encode_line({"names": [entity.name, *entity.aliases], **fields})
             entity_lines.append(f"{number}: {line}")
         max_tokens = max(_MIN_CONTEXT_TOKENS, int(self._limits.window_tokens * _CONTEXT_SHARE))
         texts = [*shorten_context(context, max_tokens=max_tokens), *(piece.prompt_text for piece in pieces)]
@@ -250,6 +261,28 @@ class _WindowReader:
                     self._known_entities = known_entities
                 return Extraction(usage=extraction.usage)
         raise error
+
+
+def select_known_entities(entities: Sequence[KnownEntity], texts: Sequence[str]) -> list[KnownEntity]:
+    """Select who may be meant in these texts: whom they name, and others in the given order, as far as there is room.
+
+    An event or a topic that they do not name is left out: there are many, and most matter once.
+    """
+    text = fold_text("\n".join(texts))
+    words = frozenset(_WORD.findall(text)) - load_stop_words(detect_language(text))
+    named, others = list[KnownEntity](), list[KnownEntity]()
+    for entity in entities:
+        parts = _WORD.findall(fold_text(" ".join((entity.name, *entity.aliases))))
+        if any(part in words or (has_wide_character(part) and part in text) for part in parts):
+            named.append(entity)
+        elif entity.type not in _PASSING_TYPES:
+            others.append(entity)
+    room = MAX_UNNAMED_TOKENS
+    for entity in others:
+        room -= count_tokens(" ".join((entity.name, *entity.aliases, entity.about, *entity.facts)))
+        if room >= 0:
+            named.append(entity)
+    return named
 
 
 def _format_turns(turns: Sequence[Turn], texts: Sequence[str], start: int) -> Iterator[str]:

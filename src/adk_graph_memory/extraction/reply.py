@@ -57,12 +57,12 @@ class EntityReply(BaseModel):
     name: str
     type: str = UNKNOWN_TYPE
     aliases: LenientTexts = []
-    about: LenientText = Field(default="", description="what tells it from a namesake, in a few words")
+    about: LenientText = ""
     known_id: LenientInt | None = None
 
 
 class FactReply(BaseModel):
-    ref: LenientInt = Field(default=0, description="a number of your choice")
+    ref: LenientInt = 0
     subject: LenientInt = Field(description="ref of an entity")
     predicate: str
     object: LenientInt | None = Field(default=None, description="ref of the other entity, if there is one")

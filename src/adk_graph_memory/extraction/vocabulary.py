@@ -125,11 +125,12 @@ class Vocabulary:
 _ANY_TOPIC = "one or two words, in English."
 _DEFAULT_PREDICATES = (
     " Of people: lives_in, works_at, works_as, studies_at, born_on, married_to, parent_of, sibling_of, friend_of,"
-    " likes, dislikes, prefers, owns, uses, takes, allergic_to, suffers_from, phone_number, plans_to, visited, decided."
-    " Of tasks and things: done_by, due_on, uses, depends_on, has_status, located_in, part_of, costs."
-    " Where none of these fits, one of your own."
+    " likes, dislikes, prefers, feels, believes, thinks_of, motivated_by, advised_by, owns, uses, takes, allergic_to,"
+    " suffers_from, phone_number, plans_to, visited, decided."
+    " Of tasks and things: done_by, due_on, depends_on, has_status, located_in, part_of, costs."
+    " Else one of your own."
 )
-_DEFAULT_ENTITY_TYPES = "person, organization, place, animal, event, object or topic"
+_DEFAULT_ENTITY_TYPES = "person, group, organization, place, animal, event, object or topic"
 OFFERED_LABELS = (_DEFAULT_PREDICATES, _DEFAULT_ENTITY_TYPES, *(topic.label for topic in MANAGED_TOPICS))
 """Texts with the labels that the prompt offers where nothing else is configured."""
 _TOPIC_LIST_HEADER = "one of these labels, letter by letter; a fact that belongs to none of them is left out:"

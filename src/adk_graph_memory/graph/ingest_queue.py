@@ -18,7 +18,7 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.language.dates import get_utc_offset, restore_datetime
 from adk_graph_memory.language.text import digest
-from adk_graph_memory.records.facts import KnownEntity
+from adk_graph_memory.records.facts import FAMILIAR_FACTS, RECOGNIZING_FACTS, KnownEntity
 from adk_graph_memory.records.scopes import OWNER_NAME, Scope, is_blank
 from adk_graph_memory.records.turns import Passage, Turn, is_evidence
 from adk_graph_memory.runtime import telemetry
@@ -176,6 +176,8 @@ async def lease_turns(
                 pending_reason=pending_reason,
                 context=CONTEXT_TURNS,
                 entities=MAX_KNOWN_ENTITIES,
+                familiar=0 if model == "rules" else FAMILIAR_FACTS - 1,
+                facts=RECOGNIZING_FACTS,
                 texts=MAX_UNEMBEDDED_MEMORIES,
             )
             windows = [replace(window, edited_turn_ids=edited, live_slot_name=first["live"]) for window in windows]
@@ -202,7 +204,9 @@ async def _annotate_turns(
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
     """Add context turns and known entities to each window, and memories without a vector to the first."""
     contexts = {context["ingest"]: tuple(map(read_turn, context["turns"])) for context in row["contexts"]}
-    entities = tuple(map(read_known_entity, row["entities"]))
+    entities = tuple(
+        replace(read_known_entity(known["entity"]), facts=tuple(known["facts"])) for known in row["entities"]
+    )
     first, *others = (
         replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
     )

@@ -28,6 +28,8 @@ FactState = Literal["current", "superseded", "retracted"]
 
 STATES_PREDICATE = "states"
 """The predicate of facts kept in the speaker's own words; their value is the text, not the object."""
+FAMILIAR_FACTS, RECOGNIZING_FACTS = 50, 2
+"""An extractor is offered each known entity with its first facts, unless it has so many that its name says enough."""
 _IDENTIFYING = frozenset(
     ("phone", "telephone", "mobile", "cell", "fax", "number", "email", "mail", "iban", "account", "url", "website")
 )
@@ -130,7 +132,7 @@ class KnownEntity:
     """A stored entity.
 
     ``merged_keys`` are the keys of entities that were merged into it. On the owner's word, ``own_names`` are its names
-    and ``foreign_names`` somebody else's; both are folded.
+    and ``foreign_names`` somebody else's; both are folded. ``facts`` are the texts by which a model recognizes it.
     """
 
     key: str
@@ -141,6 +143,7 @@ class KnownEntity:
     merged_keys: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()
     foreign_names: tuple[str, ...] = ()
+    facts: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

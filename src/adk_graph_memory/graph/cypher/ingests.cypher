@@ -82,9 +82,13 @@ CALL () {
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight WHERE weight > 0 OR EXISTS { (n)<-[:MENTIONS]-() }
   WITH n, weight ORDER BY weight DESC, n.key LIMIT $entities
-  RETURN collect(
+  RETURN collect({
+    entity:
 // include known_entity
-  ) AS entities
+    , facts: CASE WHEN weight <= $familiar THEN COLLECT {
+      MATCH (n)<-[:SUBJECT|OBJECT]-(f:@Fact) WHERE f.open RETURN f.text ORDER BY f.timestamp, f.id LIMIT $facts
+    } ELSE [] END
+  }) AS entities
 }
 CALL () {
   UNWIND CASE WHEN $pending_reason IS NULL THEN [1] ELSE [] END AS once
