@@ -10,6 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import neo4j
@@ -24,7 +25,8 @@ from typer.testing import CliRunner
 from adk_graph_memory import AsOf, Filters, GraphMemory, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.application import app
-from adk_graph_memory.graph import candidates, ingest_queue, writing
+from adk_graph_memory.consolidation.replay import list_known_entities, replay_readings
+from adk_graph_memory.graph import candidates, ingest_queue, snapshots, writing
 from adk_graph_memory.memory import ingestion
 from adk_graph_memory.models import prompts
 from adk_graph_memory.records.results import DISPUTE_NOTE
@@ -902,3 +904,17 @@ async def test_a_long_turn_is_one_turn_to_queue_doctor_and_forgetting(make: Make
     assert (checkup.differences, checkup.findings, checkup.unread) == (0, (), 0)
     await memory.forget([turn(text, "t1").make_memory_id("s")], **owner)
     assert await states(memory, owner) == {}
+
+
+async def test_a_model_is_shown_known_entities_with_their_first_facts(make: Make, owner: dict[str, str]) -> None:
+    """So that "my brother" is known for Tom; the graph and a replay of the readings show the same ones."""
+    told = [f"Tom knits shawl {n}" for n in range(3)]
+    first, *later = (reply(make_fact(text, subject=2), Tom=2) for text in told)
+    memory = make(first, *chain.from_iterable((one, "{}") for one in later), NOTHING)
+    for day, text in enumerate((*told, "My brother called")):
+        await memory.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    [line] = re.findall(r'^\d+: (\{"names": \["Tom"\].*\})$', list_prompts(memory)[-1], re.MULTILINE)
+    assert json.loads(line)["facts"] == told[:2]
+    snapshot = await snapshots.fetch_snapshot(memory.engine.connection.user(Scope(**owner)))
+    replayed = replay_readings(snapshot.readings)
+    assert {entity.name: list(entity.facts) for entity in list_known_entities(replayed, 9)}["Tom"] == told[:2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import Limits
 from adk_graph_memory.extraction import grounding
-from adk_graph_memory.extraction.extractor import ModelExtractor
+from adk_graph_memory.extraction.extractor import ModelExtractor, select_known_entities
 from adk_graph_memory.extraction.grounding import FoldedTurn, QuoteLocator, fold_quote
 from adk_graph_memory.extraction.pieces import split_into_windows
 from adk_graph_memory.language.text import count_tokens, fold_text
@@ -481,3 +482,27 @@ async def test_a_turn_cannot_leave_its_line_in_the_prompt() -> None:
 
 async def test_the_version_names_model_and_prompt() -> None:
     assert extractor()[0].version.startswith("scripted extract@")
+
+
+def list_shown(*texts: str, entities: Sequence[KnownEntity]) -> list[str]:
+    return [entity.name for entity in select_known_entities(entities, texts)]
+
+
+def test_events_and_topics_are_shown_to_a_window_that_names_them_and_others_while_there_is_room() -> None:
+    known = [
+        KnownEntity("0", "user", "person"),
+        KnownEntity("1", "trip to the sea", "event"),
+        KnownEntity("2", "Петра Ланг", "person", ("Петруша",)),
+        KnownEntity("3", "结婚纪念日", "event"),
+        KnownEntity("4", "jazz", "topic", ("swing music",)),
+    ]
+    assert list_shown("We went to the cinema.", entities=known) == ["user", "Петра Ланг"]
+    assert list_shown("The sea was cold.", entities=known) == ["trip to the sea", "user", "Петра Ланг"]
+    assert list_shown("Петруша любит Swing.", "结婚纪念日快到了", entities=known) == [
+        "Петра Ланг",
+        "结婚纪念日",
+        "jazz",
+        "user",
+    ]
+    crowd = [KnownEntity(str(n), f"guest{n}", "person", facts=("word " * 100,)) for n in range(50)]
+    assert list_shown("Say hello to guest40.", entities=crowd) == ["guest40", *(f"guest{n}" for n in range(9))]
