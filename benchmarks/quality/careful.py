@@ -29,6 +29,7 @@ from benchmarks.quality.record import make_recording
 PLACE = HERE / "recordings" / "poisoning.json"
 EVERY = 2
 APP = f"careful-{uuid.uuid4().hex[:8]}"
+"""Each dialogue has an app of its own: the same user speaks in several of them."""
 
 
 def select_dialogues() -> Sequence[Dialogue]:
@@ -109,4 +110,4 @@ async def _read(settings: Settings, dialogue: Dialogue, model: NumberedLlm, embe
     async with GraphMemory(settings=settings, model=model, embedder=embedder) as memory:
         for session_id in dialogue.sessions:
             turns = dialogue.make_turns(session_id)
-            await memory.remember(turns, app_name=APP, user_id=dialogue.user, session_id=session_id)
+            await memory.remember(turns, app_name=f"{APP}-{dialogue.name}", user_id=dialogue.user, session_id=session_id)

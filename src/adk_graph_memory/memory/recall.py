@@ -134,10 +134,14 @@ class _SearchOptions:
 
 
 class _Answer(NamedTuple):
-    """What one memory answers: the question as it was parsed there, and the memories, best first."""
+    """What one memory answers: the question as it was parsed there, and the memories, best first.
+
+    ``is_cut`` says that what hardly ever answers was left out for an agent, which takes for an answer what it is given.
+    """
 
     question: ParsedQuestion
     recollections: list[Recollection]
+    is_cut: bool
 
 
 @telemetry.trace_operation("search_memory")
@@ -185,6 +189,9 @@ async def recall_memories(user: UserContext, query: str, options: RecallOptions)
         limit=search_options.limit,
         token_budget=search_options.token_budget,
     )
+    if any(answer.is_cut for answer in answers):
+        least_score = KEPT_SHARE * max((memory.score for memory in memories), default=0.0)
+        memories = [memory for rank, memory in enumerate(memories) if rank < KEPT_FIRST or memory.score >= least_score]
     telemetry.annotate_memories(memories)
     return memories
 
@@ -348,10 +355,14 @@ class _Search:
         past: PastMemory | None = None,
     ) -> _Answer:
         now = self._options.now or datetime.now(retriever.zone)
-        recollections = await asyncio.to_thread(_select_recollections, result, self._options, degraded, now, past)
+        recollections = await asyncio.to_thread(_read_recollections, result, self._options, degraded, now, past)
         if isinstance(shared := self._user.scope.user_id, SharedMemory):
             recollections = [replace(memory, shared=shared) for memory in recollections]
-        return _Answer(question, recollections)
+        min_score, is_cut = self._options.min_score or 0.0, False
+        if self._options.min_score is None and self._options.first_wait is not None:
+            min_score = (result.metadata or {}).get("min_score", 0.0)
+            is_cut = min_score > 0.0
+        return _Answer(question, [memory for memory in recollections if memory.score >= min_score], is_cut)
 
     async def _run_in_thread(self, retrieve: Callable[[], RawSearchResult]) -> RawSearchResult:
         """Read in a thread of the sync driver; raise its errors as this package's."""
@@ -378,14 +389,10 @@ def _hold_timeout(timeout: asyncio.Timeout | None) -> Iterator[None]:
         timeout.reschedule(time() + left)
 
 
-def _select_recollections(
+def _read_recollections(
     result: RawSearchResult, options: _SearchOptions, degraded: str | None, now: datetime, past: PastMemory | None
 ) -> list[Recollection]:
-    """Select the recollections that score high enough, as of a past memory if there is one.
-
-    An agent, which takes for an answer what it is given, gets nothing that hardly ever answers, and after the first ten
-    only what is nearly as good as the best. If ``explain`` is set, they have their shares.
-    """
+    """Read the recollections, as of a past memory if there is one; if ``explain`` is set, they have their shares."""
     metadata = result.metadata or {}
     recollections = [read_recollection(record, degraded, now) for record in result.records]
     if metadata.get("is_doubtful"):
@@ -396,14 +403,4 @@ def _select_recollections(
             replace(memory, shares=memories[memory.id].shares if memory.id in memories else ())
             for memory in recollections
         ]
-    recollections = [*past.restate_recollections(recollections)] if past else recollections
-    if options.min_score is not None:
-        return [memory for memory in recollections if memory.score >= options.min_score]
-    if options.first_wait is None or not (min_score := metadata.get("min_score")):
-        return recollections
-    best_score = recollections[0].score if recollections else 0.0
-    return [
-        memory
-        for rank, memory in enumerate(recollections)
-        if memory.score >= (min_score if rank < KEPT_FIRST else max(min_score, KEPT_SHARE * best_score))
-    ]
+    return [*past.restate_recollections(recollections)] if past else recollections

@@ -323,7 +323,7 @@ def _describe_outcome(rank: int | None, *, has_answer: bool, is_empty: bool) -> 
 def _choose_quote(memory: Recollection, quotes: Sequence[str], question: str) -> str | None:
     """The memory's quote: one in the question's language where people said it in several."""
     language = detect_language(question)
-    if memory.kind != "fact" or detect_language(memory.text, language) == language:
+    if memory.quote is None or detect_language(memory.quote, language) == language:
         return memory.quote
     return next((quote for quote in quotes if detect_language(quote, language) == language), memory.quote)
 
