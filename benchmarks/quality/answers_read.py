@@ -34,7 +34,8 @@ from adk_graph_memory.records.turns import MemoryKind
 from adk_graph_memory.retrieval.packing import pack_recollections
 from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
-from benchmarks.quality import folds, ingest, locomo, scores
+from benchmarks.quality import ingest, locomo, scores
+from benchmarks.quality.cases import Case, record_cases
 from benchmarks.quality.dialogue import Conversation
 from benchmarks.quality.record import PATIENCE, AskingLlm
 
@@ -101,7 +102,7 @@ def format_entry(entry: MemoryEntry) -> str:
     return f"- {(entry.timestamp or '')[:10]} {entry.author}: {text}"
 
 
-async def search_plainly(user: UserMemory, case: folds.Case) -> dict[str, list[MemoryEntry]]:
+async def search_plainly(user: UserMemory, case: Case) -> dict[str, list[MemoryEntry]]:
     """What words or vectors find by themselves, worded and cut as our own search does.
 
     Facts that ended and turns that say nothing are left out, as there; a fact whose turn is found too is not.
@@ -135,7 +136,7 @@ async def collect_texts(settings: Settings, conversation: Conversation, recordin
         service = Neo4jMemoryService(memory=memory)
         await ingest.remember(conversation, sessions, service, app_name=APP)
         user = memory.user(APP, conversation.id)
-        for case in await folds.record(memory, [conversation], APP):
+        for case in await record_cases(memory, [conversation], APP):
             question = case.question
             cut = (await service.search_memory(app_name=APP, user_id=conversation.id, query=question.text)).memories
             uncut = [memory_codec.make_memory_entry(one) for one in await user.recall(question.text)]

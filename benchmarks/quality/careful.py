@@ -110,4 +110,6 @@ async def _read(settings: Settings, dialogue: Dialogue, model: NumberedLlm, embe
     async with GraphMemory(settings=settings, model=model, embedder=embedder) as memory:
         for session_id in dialogue.sessions:
             turns = dialogue.make_turns(session_id)
-            await memory.remember(turns, app_name=f"{APP}-{dialogue.name}", user_id=dialogue.user, session_id=session_id)
+            await memory.remember(
+                turns, app_name=f"{APP}-{dialogue.name}", user_id=dialogue.user, session_id=session_id
+            )

@@ -1,8 +1,10 @@
 """``python -m benchmarks.quality.folds --locomo PATH``: weights for each conversation, chosen without it.
 
 What a search weighs is recorded once; then many weights, the shipped ones with some of them changed at random, rank the
-same candidates. For each of LoCoMo's conversations those are taken that answer the others best, among such as leave
-chats and updates no worse than the shipped ones do; what they give on the conversation that was left out is shown.
+same candidates. For each conversation those are taken that answer the others best, be they read by rules (LoCoMo) or by
+a model's recorded replies (the eight, and with ``--read FOLDER`` those of LoCoMo that have a recording in it), each set
+as much as another, among such as leave chats and updates no worse than the shipped ones do. What they give on the
+conversation that was left out is shown.
 """
 
 from __future__ import annotations
@@ -13,92 +15,34 @@ import random
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
-from adk_graph_memory.language.text import digest
-from adk_graph_memory.retrieval.ranking import Ranking
 from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
-from benchmarks.quality import changes, chats, ingest, locomo, scores, updates
-from benchmarks.quality.dialogue import Conversation, Question
+from benchmarks.quality import changes, chats, ingest, locomo, recorded, replies, updates
+from benchmarks.quality.cases import (
+    Case,
+    answer_case,
+    average_qualities,
+    format_percent,
+    make_ablation_table,
+    record_cases,
+)
+from benchmarks.quality.dialogue import Conversation
 
 APP = "folds"
 TRIES = 60
 """Weights that are tried."""
 FACTORS = (0.0, 0.5, 0.75, 1.25, 1.5, 2.0)
 """What a weight is changed by."""
-DEPTH = 10
+GUARDED = ("chats", "updates")
+"""Sets that chosen weights must leave as good as they are."""
 SLACK = 0.002
 """What chats and updates may lose: less than one answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A question with all that a search weighs for it; ``turns`` are those that each memory rests on."""
-
-    conversation: str
-    question: Question
-    ranking: Ranking
-    turns: Mapping[str, Sequence[str]]
-
-
-class Quality(NamedTuple):
-    """Recall and nDCG, each between 0 and 1, and the share of changes whose right answer stands first."""
-
-    recall: float
-    ndcg: float
-    first: float
-
-
-async def record(memory: GraphMemory, conversations: Sequence[Conversation], app_name: str) -> list[Case]:
-    """A case for each question that has an answer."""
-    cases = []
-    for conversation in conversations:
-        ids = {
-            f"event:{digest(session.id, turn.id)}": turn.id
-            for session in conversation.sessions
-            for turn in session.turns
-        }
-        retriever = await memory.user(app_name, conversation.id).make_retriever()
-        for question in (question for question in conversation.questions if question.evidence):
-            parsed_question = retriever.parse_question(question.text)
-            embedding, retriever.slot, _ = await memory.engine.vectors.embed_question(
-                parsed_question.first_person_text, parsed_question.typed_text
-            )
-            ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, parsed_question, embedding)
-            turns = {
-                candidate.id: [ids[id] for id in candidate.turn_ids or (candidate.id,)]
-                for candidate in ranking.candidates
-            }
-            cases.append(Case(conversation.id, question, ranking, turns))
-    return cases
-
-
-def answer(case: Case, weights: Weights) -> Quality:
-    """How well a question is answered with these weights."""
-    return measure(case, [one.id for one in case.ranking.rank_candidates(weights, datetime.now(UTC).timestamp())])
-
-
-def measure(case: Case, ranked: Sequence[str]) -> Quality:
-    """How well a question is answered by memories in this order."""
-    turns = list(dict.fromkeys(turn for id in ranked[: 2 * DEPTH] for turn in case.turns[id]))
-    evidence = case.question.evidence
-    return Quality(
-        scores.measure_recall(turns[:DEPTH], evidence),
-        scores.measure_ndcg(turns[:DEPTH], evidence, DEPTH),
-        float(scores.find_place(turns, evidence) == 0),
-    )
-
-
-def average(answers: Sequence[Quality]) -> Quality:
-    """Of all questions."""
-    return Quality(*map(statistics.fmean, zip(*answers, strict=True)))
 
 
 def vary_weights(count: int) -> Iterator[Weights]:
@@ -110,9 +54,9 @@ def vary_weights(count: int) -> Iterator[Weights]:
         yield replace(shipped, **{name: chance.choice(FACTORS) * getattr(shipped, name) for name in names})
 
 
-async def record_cases(settings: Settings, data_sets: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
-    """Tells memory each set, and records its questions."""
-    recorded = {}
+async def remember_sets(settings: Settings, data_sets: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
+    """Tell memory each set, and record its questions."""
+    recorded_sets = {}
     for name, conversations in data_sets.items():
         print(f"{name} …", file=sys.stderr, flush=True)
         model = changes.make_reader(conversations) if name == "updates" else "rules"
@@ -121,65 +65,59 @@ async def record_cases(settings: Settings, data_sets: Mapping[str, Sequence[Conv
             service = Neo4jMemoryService(memory=memory)
             for conversation in conversations:
                 await ingest.remember(conversation, sessions, service, app_name=name)
-            recorded[name] = await record(memory, conversations, name)
-    return recorded
+            recorded_sets[name] = await record_cases(memory, conversations, name)
+    return recorded_sets
 
 
-def make_fold_table(recorded: Mapping[str, Sequence[Case]]) -> Table:
-    """A line for each of LoCoMo's conversations, and their mean."""
+def make_fold_table(recorded_sets: Mapping[str, Sequence[Case]]) -> Table:
+    """A line for each conversation as it was read, and the mean of each set."""
     table = Table(title="Weights chosen without the conversation that they are measured on, percent")
     for column in ("left out", "questions", "R", "nDCG", "R shipped", "nDCG shipped", "changed"):
         table.add_column(column, justify="left" if column in ("left out", "changed") else "right")
     tried = list(vary_weights(TRIES))
     answers = {
-        name: [[answer(case, weights) for case in cases] for weights in tried] for name, cases in recorded.items()
+        name: [[answer_case(case, weights) for case in cases] for weights in tried]
+        for name, cases in recorded_sets.items()
     }
-    others = {name: list(map(average, lists)) for name, lists in answers.items() if name != "locomo"}
     allowed = [
         number
         for number in range(len(tried))
         if all(
             now >= shipped - SLACK
-            for of_set in others.values()
-            for now, shipped in zip(of_set[number], of_set[0], strict=True)
+            for name in GUARDED
+            for now, shipped in zip(*(average_qualities(answers[name][one]) for one in (number, 0)), strict=True)
         )
     ]
-    cases, left = recorded["locomo"], list[tuple[Quality, Quality]]()
-    for name in dict.fromkeys(case.conversation for case in cases):
-        is_in = [case.conversation == name for case in cases]
-        without = {
-            n: average([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if not out]) for n in allowed
-        }
-        best = max(allowed, key=lambda n: without[n].recall + without[n].ndcg)
-        got, shipped = ([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if out] for n in (best, 0))
-        left += zip(got, shipped, strict=True)
-        table.add_row(
-            name,
-            str(len(got)),
-            *format_percent(average(got)),
-            *format_percent(average(shipped)),
-            _list_changes(tried[best]),
-        )
-    table.add_section()
-    chosen, shipped = zip(*left, strict=True)
-    table.add_row("all", str(len(left)), *format_percent(average(chosen)), *format_percent(average(shipped)), "")
+    fitted = {name: cases for name, cases in recorded_sets.items() if name not in GUARDED}
+
+    def score_others(number: int, left_out: str) -> float:
+        others = [
+            [one for one, case in zip(answers[name][number], cases, strict=True) if case.conversation != left_out]
+            for name, cases in fitted.items()
+        ]
+        qualities = [average_qualities(rest) for rest in others if rest]
+        return statistics.fmean(quality.recall + quality.ndcg for quality in qualities)
+
+    names = dict.fromkeys(case.conversation for cases in fitted.values() for case in cases)
+    best = {name: max(allowed, key=lambda number: score_others(number, name)) for name in names}
+    for name, cases in fitted.items():
+        left = []
+        for conversation in dict.fromkeys(case.conversation for case in cases):
+            indexes = [index for index, case in enumerate(cases) if case.conversation == conversation]
+            got = [answers[name][best[conversation]][index] for index in indexes]
+            shipped = [answers[name][0][index] for index in indexes]
+            left += zip(got, shipped, strict=True)
+            table.add_row(
+                conversation,
+                str(len(indexes)),
+                *format_percent(average_qualities(got)),
+                *format_percent(average_qualities(shipped)),
+                _list_changes(tried[best[conversation]]),
+            )
+        all_got, all_shipped = map(average_qualities, zip(*left, strict=True))
+        table.add_row(f"all: {name}", str(len(left)), *format_percent(all_got), *format_percent(all_shipped), "")
+        table.add_section()
     return table
-
-
-def make_ablation_table(cases: Sequence[Case]) -> Table:
-    """A line for each weight: what is found without it."""
-    table = Table(title="Without each signal, percent")
-    for column in ("without", "R", "nDCG"):
-        table.add_column(column, justify="left" if column == "without" else "right")
-    for field in fields(Weights):
-        without = replace(Weights(), **{field.name: 0.0})
-        table.add_row(field.name, *format_percent(average([answer(case, without) for case in cases])))
-    return table
-
-
-def format_percent(quality: Quality) -> list[str]:
-    """Recall and nDCG, as a table shows them."""
-    return [f"{100 * quality.recall:.1f}", f"{100 * quality.ndcg:.1f}"]
 
 
 def _list_changes(weights: Weights) -> str:
@@ -193,14 +131,19 @@ async def main(arguments: argparse.Namespace) -> None:
     async with server.serve("Folds") as (settings, which):
         single = tuple(map(changes.name_predicate, range(300)))
         data_sets = {"locomo": locomo.load(arguments.locomo), "chats": chats.load(), "updates": updates.load()}
-        recorded = await record_cases(settings.model_copy(update={"functional_predicates": single}), data_sets)
+        recorded_sets = await remember_sets(settings.model_copy(update={"functional_predicates": single}), data_sets)
+        asked = {"recorded": [await recorded.ask_recorded(settings, name) for name in replies.NAMES]}
+        if arguments.read:
+            asked["locomo, read by a model"] = await recorded.ask_read(settings, arguments.locomo, arguments.read)
+    recorded_sets |= {name: [case for one in told for case in one.cases] for name, told in asked.items()}
     console = machine.make_console()
-    console.print(make_fold_table(recorded))
-    console.print(make_ablation_table(recorded["locomo"]))
+    console.print(make_fold_table(recorded_sets))
+    console.print(make_ablation_table(recorded_sets["locomo"]))
     machine.print_about(console, {"load before": before, "load after": machine.read_load(), "server": which})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.folds", description=__doc__)
     parser.add_argument("--locomo", type=Path, metavar="PATH", required=True, help="a file in LoCoMo's JSON format")
+    parser.add_argument("--read", type=Path, metavar="FOLDER", help="recordings of its conversations, by their names")
     asyncio.run(main(parser.parse_args()))

@@ -25,8 +25,18 @@ from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, load_recordi
 from adk_graph_memory.retrieval.candidates import SearchCandidate
 from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
-from benchmarks.quality import folds, ingest, locomo, replies
+from benchmarks.quality import ingest, locomo, replies
 from benchmarks.quality.answers import Answer, ask_questions
+from benchmarks.quality.cases import (
+    DEPTH,
+    Case,
+    Quality,
+    average_qualities,
+    format_percent,
+    make_ablation_table,
+    measure_ranked,
+    record_cases,
+)
 from benchmarks.quality.dialogue import Conversation, Question, Session, Turn
 
 APP = "recorded"
@@ -73,7 +83,7 @@ class Asked(NamedTuple):
 
     name: str
     answers: Sequence[Answer]
-    cases: Sequence[folds.Case]
+    cases: Sequence[Case]
 
 
 async def ask(memory: GraphMemory, conversation: Conversation) -> Asked:
@@ -83,8 +93,8 @@ async def ask(memory: GraphMemory, conversation: Conversation) -> Asked:
         memories = await memory.recall(query, app_name=APP, user_id=user_id)
         return [memory_codec.make_memory_entry(one) for one in memories]
 
-    answers = await ask_questions(search, [conversation], first=folds.DEPTH)
-    return Asked(conversation.id, answers, await folds.record(memory, [conversation], APP))
+    answers = await ask_questions(search, [conversation], first=DEPTH)
+    return Asked(conversation.id, answers, await record_cases(memory, [conversation], APP))
 
 
 async def ask_recorded(settings: Settings, name: str) -> Asked:
@@ -108,6 +118,20 @@ async def ask_locomo(settings: Settings, conversation: Conversation, recording: 
         return await ask(memory, conversation)
 
 
+async def ask_read(settings: Settings, path: Path, folder: Path) -> list[Asked]:
+    """Ask the conversations of a file in LoCoMo's format that have a recording in the folder."""
+    recordings = _list_recordings(folder)
+    return [
+        await ask_locomo(settings, conversation, recordings[conversation.id])
+        for conversation in locomo.load(path)
+        if conversation.id in recordings
+    ]
+
+
+def _list_recordings(folder: Path) -> dict[str, Path]:
+    return {recording.stem: recording for recording in folder.glob("*.json")}
+
+
 def score_facts(candidate: SearchCandidate) -> float | None:
     """By cosine, over facts alone."""
     return candidate.vector_score if candidate.kind == "fact" else None
@@ -118,10 +142,10 @@ def score_both(candidate: SearchCandidate) -> float | None:
     return None if candidate.vector_score is None else candidate.vector_score + 0.03 * (candidate.text_score or 0.0)
 
 
-def answer_plainly(case: folds.Case, score: Callable[[SearchCandidate], float | None]) -> folds.Quality:
+def answer_plainly(case: Case, score: Callable[[SearchCandidate], float | None]) -> Quality:
     """How well a question is answered by this score alone, each turn counting once."""
     scores = {one.id: points for one in case.ranking.candidates if (points := score(one)) is not None}
-    return folds.measure(case, sorted(scores, key=lambda id: -scores[id]))
+    return measure_ranked(case, sorted(scores, key=lambda id: -scores[id]))
 
 
 def make_row(what: str, answers: Sequence[Answer]) -> list[str]:
@@ -149,23 +173,17 @@ def make_table(asked: Sequence[Asked], kinds: Mapping[str, Sequence[Answer]]) ->
     table.add_section()
     cases = [case for one in asked for case in one.cases]
     for what, score in (("cosine over facts", score_facts), ("cosine + .03 BM25 over both", score_both)):
-        quality = folds.average([answer_plainly(case, score) for case in cases])
+        quality = average_qualities([answer_plainly(case, score) for case in cases])
         first = f"{100 * quality.first:.1f}"
-        table.add_row(f"all, {what}", str(len(cases)), *folds.format_percent(quality), "", "", first)
+        table.add_row(f"all, {what}", str(len(cases)), *format_percent(quality), "", "", first)
     return table
 
 
 async def main(arguments: argparse.Namespace) -> None:
     before = machine.read_load()
-    conversations = locomo.load(arguments.locomo) if arguments.locomo else []
-    recordings = {path.stem: path for path in sorted(arguments.read.glob("*.json"))} if arguments.read else {}
     async with server.serve("Recorded") as (settings, which):
         asked = [await ask_recorded(settings, name) for name in replies.NAMES]
-        told = [
-            await ask_locomo(settings, conversation, recordings[conversation.id])
-            for conversation in conversations
-            if conversation.id in recordings
-        ]
+        told = await ask_read(settings, arguments.locomo, arguments.read) if arguments.read else []
     kinds: dict[str, list[Answer]] = {}
     for answer in (answer for one in asked for answer in one.answers):
         kinds.setdefault(answer.kind if "," in answer.kind else "the demo's", []).append(answer)
@@ -174,7 +192,7 @@ async def main(arguments: argparse.Namespace) -> None:
     console.print(make_table(asked, kinds))
     if told:
         console.print(make_table(told, {"all of LoCoMo": [answer for one in told for answer in one.answers]}))
-    console.print(folds.make_ablation_table([case for one in (*asked, *told) for case in one.cases]))
+    console.print(make_ablation_table([case for one in (*asked, *told) for case in one.cases]))
     machine.print_about(console, {"load before": before, "load after": machine.read_load(), "server": which})
 
 

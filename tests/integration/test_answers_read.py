@@ -6,8 +6,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks.quality import folds, ingest
+from benchmarks.quality import ingest
 from benchmarks.quality.answers_read import search_plainly
+from benchmarks.quality.cases import record_cases
 from benchmarks.quality.dialogue import Conversation, Question, Session, Turn
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
@@ -37,7 +38,7 @@ async def test_words_find_what_has_a_word_and_vectors_all_by_the_cosine(neo4j_se
         GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory,
     ):
         await ingest.remember(talk, sessions, Neo4jMemoryService(memory=memory), app_name=app_name)
-        [case] = await folds.record(memory, [talk], app_name)
+        [case] = await record_cases(memory, [talk], app_name)
         found = await search_plainly(memory.user(app_name, "ana"), case)
     by_words, by_vector = (found[system] for system in ("words only", "vectors only"))
     texts = [part.text or "" for entry in by_words for part in entry.content.parts or ()]
