@@ -40,11 +40,12 @@ NOTEBOOK_PICTURES = {"02_look_at_the_graph": ("person", "timeline", "changes")}
 QUESTIONS, WIDTH_IN_LETTERS = 3, 104
 QUOTES = [
     "I live in Berlin, in Moabit",
+    "The flat is in Russafa",
     "Vivo en Valencia desde el 8 de agosto",
     "I'm allergic to penicillin",
-    "I'm not allergic to penicillin at all",
-    "I'm allergic to ibuprofen. Hives and a fat lip",
-    "she is allergic to walnuts. Only walnuts",
+    "I told you I was allergic to penicillin. That was wrong. The allergist tested me and I'm not allergic to penicillin at"
+    " all",
+    "I'm allergic to ibuprofen",
     "Zoë is allergic to walnuts",
 ]
 """Words of the demo's conversation whose facts are drawn, from top to bottom."""

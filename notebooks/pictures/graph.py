@@ -23,12 +23,14 @@ from .look import DASHED, DOTTED, INK, PALE, PAPER, RED, TYPE_COLORS, list_types
 def select_facts(facts: Iterable[StoredFact], center: str, limit: int) -> list[StoredFact]:
     """Select what is asserted between an entity and the ``limit`` others that most facts connect to it.
 
-    What only happened once, plans and denials are left out: a drawing of everything is a hairball.
+    What only happened once, plans, denials and what has ended between others are left out: a drawing of everything is
+    a hairball.
     """
     links = [
         fact
         for fact in facts
         if fact.subject and fact.object and fact.modality == "asserted" and fact.status in ("holds", "over")
+        if fact.holds or center in (fact.subject, fact.object)
     ]
     counts = defaultdict(float)
     for fact in links:
@@ -65,8 +67,8 @@ def draw_graph(
     axes.axis("off")
     figure.subplots_adjust(left=0.01, right=0.99, top=0.93, bottom=0.06)
     for (start, end, is_current), group in _group_links(facts).items():
-        bend = _choose_bend(facts, start, end, is_current=is_current)
-        _draw_link(axes, boxes[start], boxes[end], group, bend, is_long=center in (start, end))
+        lane = _choose_lane(facts, start, end, is_current=is_current)
+        _draw_link(axes, boxes[start], boxes[end], group, lane, is_long=center in (start, end))
     _draw_key(axes, facts, {types.get(name, "other") for name in places})
     return figure
 
@@ -131,14 +133,20 @@ def _group_links(facts: Iterable[StoredFact]) -> dict[tuple[str, str, bool], lis
     return groups
 
 
-def _choose_bend(facts: Sequence[StoredFact], start: str, end: str, *, is_current: bool) -> float:
-    """Bend what holds to one side and what has ended to the other, where a pair has both."""
-    kinds = {fact.holds for fact in facts if {fact.subject, fact.object} == {start, end}}
-    side = 0.12 if is_current == (start < end) else -0.12  # an arrow's left is the right of one that comes back
-    return side if len(kinds) > 1 else 0.0
+def _choose_lane(facts: Sequence[StoredFact], start: str, end: str, *, is_current: bool) -> float:
+    """Choose the side that a link keeps to among those of its pair: 0 if it is the only one, else to the left or right.
+
+    Each direction is a link, and what has ended is another.
+    """
+    links = sorted(
+        {(fact.subject, fact.object, fact.holds) for fact in facts if {fact.subject, fact.object} == {start, end}}
+    )
+    lane = links.index((start, end, is_current)) - (len(links) - 1) / 2
+    return lane if start < end else -lane  # an arrow's left is the right of one that comes back
 
 
-def _draw_link(axes: Axes, start: Text, end: Text, facts: Sequence[StoredFact], bend: float, *, is_long: bool) -> None:
+def _draw_link(axes: Axes, start: Text, end: Text, facts: Sequence[StoredFact], lane: float, *, is_long: bool) -> None:
+    bend = 0.24 * lane
     is_retracted = all(fact.state == "retracted" for fact in facts)
     is_current = facts[0].holds
     color = RED if is_retracted else INK if is_current else PALE
@@ -155,10 +163,11 @@ def _draw_link(axes: Axes, start: Text, end: Text, facts: Sequence[StoredFact], 
     }
     # It is drawn after the boxes at which it ends: only then have they the size at which the figure is drawn.
     axes.annotate("", end.get_position(), start.get_position(), arrowprops=arrow, zorder=2)
-    share = 0.5
+    share = 0.5 + 0.2 * np.sign(lane)  # labels of links side by side are not
     if is_long:  # nearer to the rim, where there is more room
-        share = 0.7 if bend and not is_current else 0.58
-        share = share if start.get_position() == (0.0, 0.0) else 1 - share
+        from_center = start.get_position() == (0.0, 0.0)
+        share = 0.58 if (lane if from_center else -lane) >= 0 else 0.76
+        share = share if from_center else 1 - share
     (x1, y1), (x2, y2) = axes.transData.transform([start.get_position(), end.get_position()])
     offset = 2 * share * (1 - share) * bend  # the arrow is a quadratic Bézier curve
     x, y = x1 + share * (x2 - x1) + offset * (y2 - y1), y1 + share * (y2 - y1) - offset * (x2 - x1)

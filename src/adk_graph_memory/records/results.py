@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.dates import Precision, format_english_date, format_english_period
-from adk_graph_memory.language.text import join_lines, shorten_text
+from adk_graph_memory.language.text import fold_text, join_lines, shorten_text
 from adk_graph_memory.records.extractions import Modality, Source, Usage
 from adk_graph_memory.records.facts import STATES_PREDICATE, Fact, FactState, FactStatus, FactValidity, Proposition
 from adk_graph_memory.records.reports import Finding
@@ -115,6 +115,7 @@ DISPUTE_NOTE = "another value was said too"
 DOUBT_NOTE = "may not answer this"
 
 _MAX_NOTE_CHARACTERS = 200
+_POSSESSIVE = re.compile(r"['’]s\b")
 """Length to which a prompt cuts the text that replaced a memory."""
 
 
@@ -321,7 +322,7 @@ class StoredEntity:
 
     @property
     def display_name(self) -> str:
-        """What to call the entity on a page: its name, but the owner of a memory, ``user``, by the first real name."""
+        """What to call the entity on a page: its name, or a proper one for ``user`` and "Ana's dog"."""
         return choose_display_name(self.name, self.aliases)
 
     @property
@@ -331,10 +332,21 @@ class StoredEntity:
 
 
 def choose_display_name(name: str, aliases: Sequence[str]) -> str:
-    """Choose what a page calls an entity: its name, but for the owner of a memory their first proper name."""
-    if name != OWNER_NAME:
-        return name
-    return next((alias for alias in aliases if _is_proper_name(alias)), name)
+    """Choose what a page calls an entity: its name, or the first proper name of the owner or of one only described.
+
+    "Ana's dog" is described, and shown as "Rex" once anybody calls it so; "school of Faro" stays, for it has the name.
+    """
+    if name == OWNER_NAME:
+        return next((alias for alias in aliases if _is_proper_name(alias)), name)
+    if name[:1].islower() or _POSSESSIVE.search(name):
+        words = fold_text(name)
+        return next((alias for alias in aliases if _has_capitals(alias) and fold_text(alias) not in words), name)
+    return name
+
+
+def _has_capitals(text: str) -> bool:
+    """Whether each word begins with a capital, and the text names nobody's: "Krümel", not "A dog" or "Ana's Dog"."""
+    return all(word[:1].isupper() for word in text.split()) and not _POSSESSIVE.search(text)
 
 
 def _is_proper_name(text: str) -> bool:

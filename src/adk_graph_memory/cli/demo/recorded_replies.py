@@ -83,20 +83,17 @@ class RecordedLlm(BaseLlm):
     def _replay_decisions(self, prompt: str) -> dict[str, Any]:
         known_lines, new_lines = prompts.decode_lines(prompt, "known"), prompts.decode_lines(prompt, "new")
         new_numbers = {line["text"]: line["number"] for line in new_lines}
-        numbers = {line["text"]: line["number"] for line in known_lines} | new_numbers
-        quotes = {line["text"]: line["quote"] for line in (*known_lines, *new_lines)}
+        known_numbers = {line["text"]: line["number"] for line in known_lines}
+        numbers = known_numbers | new_numbers
+        quotes = {line["number"]: line["quote"] for line in (*known_lines, *new_lines)}
         entity_numbers = {name: number for number, name in parse_listed_entities(prompt, "Known:")}
-        ops = [
-            {
-                "fact": numbers[text],
-                "op": op,
-                "targets": [numbers[target]],
-                "quotes": [quotes[text], quotes[target]],
-                "reason": reason,
-            }
-            for text, op, target, reason in self._recording.decisions
-            if {text, target} <= numbers.keys() and {text, target} & new_numbers.keys()
-        ]
+        ops = []
+        for text, op, target, reason in self._recording.decisions:
+            target_numbers = known_numbers if target == text else numbers
+            if text in numbers and target in target_numbers and {text, target} & new_numbers.keys():
+                pair = numbers[text], target_numbers[target]
+                quoted = [quotes[number] for number in pair]
+                ops.append({"fact": pair[0], "op": op, "targets": [pair[1]], "quotes": quoted, "reason": reason})
         depends = [
             {"fact": numbers[text], "on": [numbers[base]]}
             for text, base in self._recording.dependencies
