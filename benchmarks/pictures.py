@@ -43,8 +43,8 @@ QUOTES = [
     "The flat is in Russafa",
     "Vivo en Valencia desde el 8 de agosto",
     "I'm allergic to penicillin",
-    "I told you I was allergic to penicillin. That was wrong. The allergist tested me and I'm not allergic to penicillin at"
-    " all",
+    "I told you I was allergic to penicillin. That was wrong. The allergist tested me and I'm not allergic to"
+    " penicillin at all",
     "I'm allergic to ibuprofen",
     "Zoë is allergic to walnuts",
 ]
