@@ -16,11 +16,12 @@ from adk_graph_memory import Limits, Turn
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, Recording
 from adk_graph_memory.consolidation.restriction import collect_words
-from adk_graph_memory.extraction.extractor import ModelExtractor
+from adk_graph_memory.extraction.extractor import ModelExtractor, select_known_entities
 from adk_graph_memory.extraction.grounding import QuoteLocator
 from adk_graph_memory.language.dates import format_weekday_time
 from adk_graph_memory.language.text import digest, fold_text
 from adk_graph_memory.records.extractions import Extraction, select_said_aliases
+from adk_graph_memory.records.facts import KnownEntity
 from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.testing import ScriptedLlm
@@ -79,17 +80,19 @@ class Rereader(paper.Rereader):
         reply = self._recording.extractions[_digest_turns(portion.turns)]
         places = {turn.id: place for place, turn in enumerate(turns)}
         places_by_number = {n: places[turn.id] for n, turn in enumerate(portion.turns) if turn.id in places}
-        known, known_ids = paper.list_known_entities(memory), self._number_known_entities(number, memory)
+        known = select_known_entities(paper.list_known_entities(memory), [turn.text for turn in turns])
+        known_ids = self._number_known_entities(number, memory, known)
         rest = self._restrict_reply(reply, portion.turns, places_by_number)
         entities = [{**entity, "known_id": known_ids.get(entity["ref"])} for entity in rest["entities"]]
         answer = json.dumps({**rest, "entities": entities})
         return await ModelExtractor(ScriptedLlm.from_replies(answer), limits=Limits()).extract(turns, known)
 
-    def _number_known_entities(self, number: int, memory: DerivedMemory) -> dict[int, int]:
+    def _number_known_entities(
+        self, number: int, memory: DerivedMemory, known: Sequence[KnownEntity]
+    ) -> dict[int, int]:
         """Map the references of a reply to the known entities that they mean, as these are numbered now."""
         keys = self.map_entity_keys(memory)
-        known = enumerate(paper.list_known_entities(memory))
-        numbers = {key: n for n, entity in known for key in (*entity.merged_keys, entity.key)}
+        numbers = {key: n for n, entity in enumerate(known) for key in (*entity.merged_keys, entity.key)}
         entities = self.readings[number].extraction.entities
         known_keys = {entity.ref: keys.get(entity.known_key or "") for entity in entities}
         return {ref: numbers[key] for ref, key in known_keys.items() if key in numbers}
