@@ -24,11 +24,14 @@ from adk_graph_memory.cli.application import (
 from adk_graph_memory.cli.lazy_modules import importer
 from adk_graph_memory.cli.memory_commands import RecordedOption, resolve_as_of
 from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, print_error, wants_json
+from adk_graph_memory.language.dates import parse_timezone
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.private_files import check_file_path
+from adk_graph_memory.runtime.settings import load_settings
 
 if TYPE_CHECKING:
+    from adk_graph_memory.adk.importing.chat_forms import ChatOptions
     from adk_graph_memory.adk.importing.importer import ImportOptions
     from adk_graph_memory.records.portable import ExportReport
     from adk_graph_memory.records.reports import ImportReceipt
@@ -107,6 +110,9 @@ async def export_html(
     return Output({"file": str(output), "bytes": size}, f"Written: {output} ({size / 1e6:.1f} MB).")
 
 
+CHAT_PANEL = "Chats"
+
+
 class SourceKind(StrEnum):
     """What can be imported, by the names of :mod:`adk_graph_memory.adk.importing.sources`."""
 
@@ -116,9 +122,31 @@ class SourceKind(StrEnum):
     MEM0 = "mem0"
     MEMORY_BANK = "memory-bank"
     EXPORT = "export"
+    WHATSAPP = "whatsapp"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    OPENAI = "openai"
+    SLACK = "slack"
+    CSV = "csv"
 
 
-SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
+CHAT_KINDS = (
+    SourceKind.WHATSAPP,
+    SourceKind.CHATGPT,
+    SourceKind.CLAUDE,
+    SourceKind.OPENAI,
+    SourceKind.SLACK,
+    SourceKind.CSV,
+)
+SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE, *CHAT_KINDS)
+
+
+class DateOrder(StrEnum):
+    """How a chat writes days."""
+
+    DMY = "dmy"
+    MDY = "mdy"
+    YMD = "ymd"
 
 
 @command(MEMORY_PANEL, name="import")
@@ -143,8 +171,30 @@ async def import_from(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read the source and say what is in it; needs no database.")
     ] = False,
+    me: Annotated[
+        str | None, typer.Option(help="Of a chat: which of its speakers is the user.", rich_help_panel=CHAT_PANEL)
+    ] = None,
+    timezone: Annotated[
+        str | None, typer.Option(help="Of a chat: the zone of its times.", rich_help_panel=CHAT_PANEL)
+    ] = None,
+    date_order: Annotated[
+        DateOrder | None,
+        typer.Option(help="Of a chat: how it writes days, if its days do not tell.", rich_help_panel=CHAT_PANEL),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT=NAME",
+            help="Of a CSV file: the column with the text, author, time or session.",
+            rich_help_panel=CHAT_PANEL,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="Of a chat: the time of messages that have none, in ISO 8601.", rich_help_panel=CHAT_PANEL),
+    ] = None,
 ) -> Output:
-    """Import an export of another graph, or data that another service stored, with ids and times.
+    """Import an export of another graph, data that another service stored, or exported chats, with ids and times.
 
     Whatever the graph already has stays as it is: an import can be repeated, and continues where it was interrupted.
     """
@@ -152,7 +202,11 @@ async def import_from(
         raise UsageError(
             "--remember is for other services' sessions; everything else can be found as soon as it is imported."
         )
-    options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember)
+    chat_options = (me, timezone, date_order, column, at)
+    if kind not in CHAT_KINDS and any(option is not None for option in chat_options):
+        raise UsageError(f"--me, --timezone, --date-order, --column and --at are for chats, not for --from {kind}.")
+    chat = _make_chat_options(*chat_options) if kind in CHAT_KINDS else None
+    options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember, chat=chat)
 
     def show_progress(text: str) -> None:
         announce(f"{'Reading' if dry_run else 'Importing'}: {text}")
@@ -162,6 +216,20 @@ async def import_from(
         return _report(await importer.import_source(None, location, options, show_progress), options)
     async with adk_graph_memory.GraphMemory() as memory:
         return _report(await importer.import_source(memory, location, options, show_progress), options)
+
+
+def _make_chat_options(
+    me: str | None, timezone: str | None, date_order: DateOrder | None, column: list[str] | None, at: str | None
+) -> ChatOptions:
+    from adk_graph_memory.adk.importing.chat_forms import ChatOptions
+    from adk_graph_memory.adk.importing.records import parse_moment
+
+    zone = parse_timezone(timezone) if timezone else load_settings().timezone
+    columns = dict(one.partition("=")[::2] for one in column or ())
+    if unknown := sorted(set(columns) - {"text", "author", "time", "session"}):
+        raise UsageError(f"--column takes text, author, time or session, not {unknown[0]!r}: --column text=NAME")
+    moment = parse_moment(at, zone, "--at")
+    return ChatOptions(zone, date_order.value if date_order else None, columns, moment, me)
 
 
 def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
@@ -189,6 +257,10 @@ def _describe_counts(receipt: ImportReceipt) -> Iterator[tuple[str, str]]:
         outcomes = ", ".join(f"{number:,} {how}" for how, number in counts.items() if how != "read")
         if counts:
             yield what, f"{counts.get('read', 0):,} read" + (f": {outcomes}" if outcomes else "")
+    if receipt.speakers:
+        yield "people", ", ".join(f"{name} ({count:,})" for name, count in receipt.speakers.items())
+    if receipt.period:
+        yield "days", " to ".join(dict.fromkeys(moment.date().isoformat() for moment in receipt.period))
     if receipt.state_keys:
         yield "state", f"{format_count(receipt.state_keys, 'key')} added"
     if receipt.waiting_turns:

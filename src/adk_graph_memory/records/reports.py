@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 
@@ -20,7 +21,11 @@ MAX_PROBLEMS = 100
 """Skipped rows whose places are kept; beyond, they are only counted."""
 LOOSE = "without one of its nodes"
 """The kind of an export's relationships with a node that was written while the export ran."""
-HARMLESS_KINDS = frozenset(("of another app or user", "expired", "without a fact", LOOSE))
+SYSTEM_LINE, MEDIA, SUPERSEDED_ANSWER = "of the service itself", "without words", "replaced by another answer"
+"""Kinds of a chat's rows that are no message: notices and tools; pictures and recordings; branches that were left."""
+HARMLESS_KINDS = frozenset(
+    ("of another app or user", "expired", "without a fact", LOOSE, SYSTEM_LINE, MEDIA, SUPERSEDED_ANSWER)
+)
 """Kinds of skipped rows that nobody has to mend."""
 
 
@@ -53,6 +58,10 @@ class ImportReceipt:
     """turns of an export that stay forgotten, because they were forgotten here"""
     foreign_tombstones: int = 0
     """tombstones of an export for turns that it does not hold: they refuse nothing outside the graph they come from"""
+    speakers: dict[str, int] = field(default_factory=dict)
+    """messages of each speaker of a chat"""
+    period: tuple[datetime, datetime] | None = None
+    """times of a chat's first and last message"""
 
     @property
     def has_problems(self) -> bool:

@@ -15,6 +15,8 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.adk.importing import records
+from adk_graph_memory.adk.importing.chat_forms import ChatOptions
+from adk_graph_memory.adk.importing.chats import ChatSource
 from adk_graph_memory.adk.importing.databases import SessionTables
 from adk_graph_memory.adk.importing.records import MemorySource, SessionSource, SourceMemory, SourceSession, SourceState
 from adk_graph_memory.adk.importing.sources import open_source
@@ -209,6 +211,8 @@ class ImportOptions:
     user_id: str | None = None
     remembers: bool = False
     """queue what was said in the sessions for memory"""
+    chat: ChatOptions | None = None
+    """how to read an exported chat; by default as its file says"""
 
 
 class Importer:
@@ -361,11 +365,15 @@ async def import_source(
         errors.GraphMemoryError: as :func:`open_source` and the methods of :class:`Importer` do.
     """
     importer = Importer(memory, options, on_progress)
-    async with open_source(options.source, location) as source:
+    owner = None if options.app_name is None or options.user_id is None else Scope(options.app_name, options.user_id)
+    async with open_source(options.source, location, owner, options.chat or ChatOptions(UTC)) as source:
         try:
             if isinstance(source, ExportFile):
                 engine = memory.engine if memory else None
                 return await ExportImporter(engine, options.app_name, options.user_id, on_progress).import_file(source)
+            if isinstance(source, ChatSource):
+                receipt = await importer.import_sessions(source)
+                return replace(receipt, speakers=dict(source.speakers.most_common()), period=source.period)
             if isinstance(source, SessionTables):
                 return await importer.import_sessions(source)
             return await importer.import_memories(source)

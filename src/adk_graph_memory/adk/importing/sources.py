@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from adk_graph_memory import errors
 from adk_graph_memory.adk.importing import databases, json_exports
+from adk_graph_memory.adk.importing.chat_forms import FORMS, ChatOptions
+from adk_graph_memory.adk.importing.chats import ChatSource
 from adk_graph_memory.adk.importing.databases import (
     MemoryEvents,
     QueryRunner,
@@ -17,25 +20,38 @@ from adk_graph_memory.adk.importing.databases import (
 )
 from adk_graph_memory.adk.importing.json_exports import MemoryExport
 from adk_graph_memory.memory.imports import ExportFile
+from adk_graph_memory.records.scopes import Scope
 
 ADK_SQLITE, ADK_DATABASE, ADK_SQLITE_MEMORY = "adk-sqlite", "adk-database", "adk-sqlite-memory"
 MEM0, MEMORY_BANK, EXPORT = "mem0", "memory-bank", "export"
-Source = SessionTables | MemoryEvents | MemoryExport | ExportFile
+Source = SessionTables | MemoryEvents | MemoryExport | ExportFile | ChatSource
 
 
 @asynccontextmanager
-async def open_source(kind: str, location: str) -> AsyncIterator[Source]:
+async def open_source(
+    kind: str, location: str, owner: Scope | None = None, chat: ChatOptions | None = None
+) -> AsyncIterator[Source]:
     """Open a source, check that it is of this kind, and close it at the end.
 
     Args:
         kind: one of the names of this module.
         location: a path; for ADK's databases also a URL, as ADK's services take it.
+        owner: whose an exported chat becomes.
+        chat: how to read it.
 
     Raises:
         errors.NotFound: there is no such file.
+        errors.InvalidArgument: a chat's owner, its user or how it writes days is not clear.
         errors.UnreadableTranscript: it is of another kind, or of a release that this one does not know.
         errors.ConfigurationError: it is locked, the URL cannot be used, or a package is missing.
     """
+    if kind in FORMS:
+        if owner is None or chat is None:
+            raise errors.InvalidArgument(reason="a chat names no app and no user: give --app and --user")
+        chat_source = ChatSource(Path(location), kind, owner.app_name, str(owner.user_id), chat)
+        await chat_source.read()
+        yield chat_source
+        return
     if kind == MEM0:
         yield MemoryExport(Path(location), json_exports.MEM0)
         return

@@ -1,0 +1,506 @@
+"""Read the messages of exported chats: WhatsApp, Slack, ChatGPT, Claude, OpenAI's message lists and CSV.
+
+A form yields every message with its place, or what it is instead of one, so that a receipt accounts for all of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from adk_graph_memory import errors
+from adk_graph_memory.adk.importing.json_exports import describe_value
+from adk_graph_memory.adk.importing.records import check_text, parse_moment
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.memory.imports import make_format_error
+from adk_graph_memory.records.reports import MEDIA, SUPERSEDED_ANSWER, SYSTEM_LINE, SkippedRow
+
+USER_AUTHOR, AGENT_AUTHOR = "user", "assistant"
+_DATE_ORDERS = ("dmy", "mdy")
+"""How a day may be written whose first number is no year."""
+
+
+class Message(NamedTuple):
+    """What somebody said; ``session_id`` is None where the chat is one, which is then parted by days."""
+
+    place: str
+    author: str
+    text: str
+    at: datetime
+    is_agent: bool = False
+    session_id: str | None = None
+    id: str | None = None
+
+
+Row = Message | SkippedRow
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """What a chat's file may not say itself.
+
+    Args:
+        zone: of times without an offset.
+        date_order: ``dmy``, ``mdy`` or ``ymd``; by default the whole file tells.
+        columns: of a CSV file: the name of the column for ``text``, ``author``, ``time`` and ``session``.
+        at: the time of messages that have none.
+        me: which of the speakers is the user; by default the one who has the user's id.
+    """
+
+    zone: tzinfo
+    date_order: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    at: datetime | None = None
+    me: str | None = None
+
+
+class ChatFiles:
+    """The files of an export: one file, or those of a folder or a ZIP archive, read by name.
+
+    Raises:
+        errors.NotFound: nothing has this path.
+        errors.UnreadableTranscript: it is a broken archive.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise errors.NotFound(f"There is no file {path}.", what=f"file {path}", where="the path")
+        self.path = path
+        self._archive = zipfile.ZipFile(path) if path.is_file() and zipfile.is_zipfile(path) else None
+
+    def list_names(self) -> list[str]:
+        """List the files' names, with the folders that they are in."""
+        if self._archive:
+            return sorted(name for name in self._archive.namelist() if not name.endswith("/"))
+        if self.path.is_dir():
+            return sorted(file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file())
+        return [self.path.name]
+
+    def find_name(self, pattern: str, expected: str) -> str:
+        """Find the file whose name matches the pattern, or the only one.
+
+        Raises:
+            errors.UnreadableTranscript: there is none.
+        """
+        names = self.list_names()
+        if not self._archive and self.path.is_file():
+            return names[0]
+        found = [name for name in names if re.search(pattern, PurePosixPath(name).name)]
+        if not found:
+            raise make_format_error(str(self.path), expected, f"it holds {', '.join(names[:5]) or 'nothing'}")
+        return found[0]
+
+    def read_text(self, name: str, expected: str) -> str:
+        """Read a file, which is UTF-8, or UTF-16 if it begins with its mark.
+
+        Raises:
+            errors.UnreadableTranscript: it cannot be read, or is no text.
+        """
+        try:
+            if self._archive:
+                content = self._archive.read(name)
+            else:
+                content = (self.path / name if self.path.is_dir() else self.path).read_bytes()
+            return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise make_format_error(
+                f"{self.path}, {name}", expected, f"it is no UTF-8 text ({error.reason})"
+            ) from error
+        except (OSError, RuntimeError, zipfile.BadZipFile) as error:
+            raise make_format_error(f"{self.path}, {name}", expected, str(error)) from error
+
+    def read_json(self, name: str, expected: str) -> Any:
+        """Read a JSON file, or one with a JSON value on each line, which becomes a list.
+
+        Raises:
+            errors.UnreadableTranscript: it is neither.
+        """
+        text = self.read_text(name, expected)
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            lines = [line for line in text.split("\n") if line.strip()]
+            try:
+                if len(lines) > 1:
+                    return [json.loads(line) for line in lines]
+            except (ValueError, RecursionError):
+                pass
+            raise make_format_error(f"{self.path}, {name}", expected, f"it is no JSON ({error})") from error
+
+
+# WhatsApp
+
+_WHATSAPP = "a chat that WhatsApp exported: lines such as `31.12.24, 21:05 - Ana: Hello`"
+_HALVES = {"am": 0, "pm": 12, "上午": 0, "下午": 12, "午前": 0, "午後": 12, "오전": 0, "오후": 12}
+_HALF = r"[AaPp]\.?[\s\u202f\u00a0]?[Mm]\.?|" + "|".join(half for half in _HALVES if not half.isascii())
+_HEADER = re.compile(
+    rf"^[\u200e\u200f\ufeff]*(?P<bracket>\[)?(?P<date>\d{{1,4}}[./-]\s?\d{{1,2}}[./-]\s?\d{{1,4}})\.?,?[\s\u202f\u00a0]+"
+    rf"(?:(?P<before>{_HALF})\s*)?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?"
+    rf"(?:[\s\u202f\u00a0]*(?P<after>{_HALF}))?(?(bracket)\]\s?|[\s\u202f\u00a0]+[-–]\s)(?P<rest>.*)$",
+    re.DOTALL,
+)
+_SPEAKER = re.compile(r"^[\u200e\u200f~\s\u202f\u00a0]*([^:\"“”„«»\n]{1,80}?): ?(.*)$", re.DOTALL)
+_ATTACHED = (
+    "file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato|arquivo anexado|bestand bijgevoegd"
+)
+_OMITTED = re.compile(
+    r"^(?:<[^<>\n]{3,40}>|\u200e?[A-Z]{3}-\d{8}-WA\d+\.\w{2,5} \([^()\n]*\)|\u200e<[^<>\n]*: [^<>\n]+>"
+    rf"|\u200e?[^\n]+\.\w{{2,5}} \((?:{_ATTACHED})\))(?=\n|$)"
+)
+_EDITED = re.compile(r"\s*(?:\u200e<[^<>]*>|<This message was edited>)\s*$")
+_DELETED = (
+    "This message was deleted|You deleted this message|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht"
+    "|Se eliminó este mensaje|Eliminaste este mensaje|Ce message a été supprimé|Vous avez supprimé ce message"
+    "|Questo messaggio è stato eliminato|Hai eliminato questo messaggio|Mensagem apagada|Você apagou esta mensagem"
+    "|Dit bericht is verwijderd|U hebt dit bericht verwijderd"
+)
+_IS_DELETED = re.compile(rf"^(?:{_DELETED})\.?$")
+
+
+def read_whatsapp(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
+    """Read a chat that WhatsApp exported as text, alone or in its ZIP archive."""
+    name = files.find_name(r"\.txt$", _WHATSAPP)
+    entries = list[tuple[str, re.Match[str], list[str]]]()
+    for number, line in enumerate(files.read_text(name, _WHATSAPP).replace("\r\n", "\n").split("\n"), 1):
+        place = f"{files.path}, line {number}"
+        if match := _HEADER.match(line):
+            entries.append((place, match, [match["rest"]]))
+        elif entries:
+            entries[-1][2].append(line)
+        elif line.strip():
+            raise make_format_error(place, _WHATSAPP, f"there is {line.strip()[:40]!r}")
+    if not entries:
+        raise make_format_error(str(files.path), _WHATSAPP, "no line is a message's")
+    dates = [(match["date"], _parse_clock(match)) for _, match, _ in entries]
+    order = _choose_date_order(dates, options.date_order, str(files.path))
+    for (place, _, lines), (date, clock) in zip(entries, dates, strict=True):
+        try:
+            at = _combine_date(date, clock, order, options.zone)
+        except ValueError as error:
+            yield SkippedRow(place, "unreadable", f"{date!r} is no day ({error})")
+            continue
+        yield _read_whatsapp_message(place, "\n".join(lines).rstrip(), at)
+
+
+def _read_whatsapp_message(place: str, text: str, at: datetime) -> Row:
+    if (speaker := _SPEAKER.match(text)) is None:
+        return SkippedRow(place, SYSTEM_LINE, text[:80])
+    author, said = speaker[1].strip(), speaker[2]
+    if omitted := _OMITTED.match(said):
+        said = said[omitted.end() :]  # its caption
+    said = _EDITED.sub("", said)
+    plain = said.replace("\u200e", "").strip()
+    is_omitted = said.lstrip().startswith("\u200e") and plain.endswith(" omitted")  # the mark is no person's
+    if not plain or is_omitted:
+        return SkippedRow(place, MEDIA, speaker[2].strip("\u200e \n")[:80])
+    if said.startswith("\u200e") or _IS_DELETED.match(plain):
+        return SkippedRow(place, SYSTEM_LINE, plain[:80])
+    return Message(place, author, plain, at)
+
+
+def _parse_clock(match: re.Match[str]) -> tuple[int, int, int]:
+    half = re.sub(r"[.\s\u202f\u00a0]", "", match["before"] or match["after"] or "").lower()
+    hour = int(match["hour"])
+    if half:
+        hour = hour % 12 + _HALVES[half]
+    return hour, int(match["minute"]), int(match["second"] or 0)
+
+
+def _choose_date_order(dates: Sequence[tuple[str, tuple[int, int, int]]], given: str | None, place: str) -> str:
+    """Choose how days are written: as given, or as the only way in which each is one and none is before the last.
+
+    Raises:
+        errors.InvalidArgument: several ways are possible.
+        errors.UnreadableTranscript: no way is.
+    """
+    if given:
+        return given
+    parts = [tuple(map(int, re.findall(r"\d+", date))) for date, _ in dates]
+    clocks = [clock for _, clock in dates]
+    possible = [order for order in _DATE_ORDERS if all(_is_day(part, order) for part in parts)]
+    if not possible:
+        raise make_format_error(place, "days that are all written alike", f"{dates[0][0]!r} and others are not")
+    if len(possible) > 1:
+        inversions = {order: _count_inversions(parts, clocks, order) for order in possible}
+        least = min(inversions.values())
+        possible = [order for order in possible if inversions[order] == least]
+    if len({tuple(_order_parts(part, order) for part in parts) for order in possible}) > 1:
+        example = next(date for date, part in zip(dates, parts, strict=True) if len({*part[:2]}) > 1)[0]
+        raise errors.InvalidArgument(
+            reason=f"{example!r} in {place} may be two days, and no other line tells: give --date-order dmy or mdy"
+        )
+    return possible[0]
+
+
+def _order_parts(parts: Sequence[int], order: str) -> tuple[int, int, int]:
+    order = "ymd" if parts[0] > 31 else order
+    year, month, day = (parts[order.index(part)] for part in "ymd")
+    return year + 2000 if year < 100 else year, month, day
+
+
+def _is_day(parts: Sequence[int], order: str) -> bool:
+    year, month, day = _order_parts(parts, order)
+    return 1990 < year < 2100 and 1 <= month <= 12 and 1 <= day <= 31
+
+
+def _count_inversions(parts: Sequence[tuple[int, ...]], clocks: Sequence[tuple[int, int, int]], order: str) -> int:
+    days = [(*_order_parts(part, order), *clock) for part, clock in zip(parts, clocks, strict=True)]
+    return sum(later < earlier for earlier, later in pairwise(days))
+
+
+def _combine_date(date: str, clock: tuple[int, int, int], order: str, zone: tzinfo) -> datetime:
+    parts = tuple(map(int, re.findall(r"\d+", date)))
+    return datetime(*_order_parts(parts, order), *clock, tzinfo=zone)
+
+
+# Assistants
+
+
+def _get(value: Any, *keys: str) -> Any:
+    """Look a value up in nested objects; None if one of them is missing, or none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _list_objects(value: Any, place: str, expected: str) -> list[tuple[str, dict[str, Any]]]:
+    """List the objects of a list, or the only one, with their places.
+
+    Raises:
+        errors.UnreadableTranscript: one is none.
+    """
+    objects = [
+        (f"{place} {number}", one) for number, one in enumerate(value if isinstance(value, list) else [value], 1)
+    ]
+    for here, one in objects:
+        if not isinstance(one, dict):
+            raise make_format_error(here, expected, f"there is {describe_value(one)}")
+    return objects
+
+
+def _list_messages(chat: Mapping[str, Any], key: str, place: str, expected: str) -> list[tuple[str, dict[str, Any]]]:
+    if not isinstance(messages := chat.get(key), list):
+        raise make_format_error(place, expected, f"there is {describe_value(dict(chat))}")
+    return _list_objects(messages, f"{place}, message", expected)
+
+
+def _join_texts(parts: Any) -> str:
+    """Join the texts of a message's parts: texts themselves, or objects with a text."""
+    texts = (part if isinstance(part, str) else _get(part, "text") for part in parts or ())
+    return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
+
+
+def read_chatgpt(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
+    """Read ``conversations.json`` of ChatGPT's export: of each conversation the branch that it shows."""
+    expected = "ChatGPT's conversations.json"
+    name = files.find_name(r"^conversations.*\.json$", expected)
+    for place, chat in _list_objects(files.read_json(name, expected), f"{files.path}, conversation", expected):
+        if not isinstance(nodes := chat.get("mapping"), dict):
+            raise make_format_error(place, expected, f"there is {describe_value(chat)}")
+        branch = _follow_branch(nodes, chat.get("current_node"))
+        session_id = f"chatgpt-{chat.get('conversation_id') or chat.get('id') or digest(*branch)}"
+        at = chat.get("create_time")
+        for id in branch | dict.fromkeys(nodes):
+            if not (message := _get(nodes[id], "message")):
+                continue
+            role, kind = _get(message, "author", "role"), _get(message, "content", "content_type")
+            is_said = role in ("user", "assistant") and kind in ("text", "multimodal_text")
+            if not is_said or _get(message, "metadata", "is_visually_hidden_from_user"):
+                yield SkippedRow(place, SYSTEM_LINE, f"{role}, {kind}")
+            elif id not in branch:
+                yield SkippedRow(place, SUPERSEDED_ANSWER, id)
+            else:
+                at = _get(message, "create_time") or at
+                text = _join_texts(_get(message, "content", "parts"))
+                yield _make_message(place, text, at, options, role == "assistant", session_id, id)
+
+
+def _follow_branch(nodes: Mapping[str, Any], shown: str | None) -> dict[str, None]:
+    """List the ids from a conversation's root to the node that is shown, or, without one, to its last leaf."""
+    ids = dict[str, None]()
+    leaves = [id for id, node in nodes.items() if not _get(node, "children")]
+    node = shown if shown in nodes else next(iter(leaves[::-1]), None)
+    while node is not None and node in nodes and node not in ids:
+        ids[node] = None
+        node = _get(nodes[node], "parent")
+    return dict.fromkeys(reversed(ids))
+
+
+def read_claude(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
+    """Read ``conversations.json`` of Claude's export."""
+    expected = "Claude's conversations.json"
+    name = files.find_name(r"^conversations.*\.json$", expected)
+    for place, chat in _list_objects(files.read_json(name, expected), f"{files.path}, conversation", expected):
+        for here, message in _list_messages(chat, "chat_messages", place, expected):
+            blocks = message.get("content")
+            said = [block for block in blocks if _get(block, "type") == "text"] if isinstance(blocks, list) else []
+            text = _join_texts(said) or str(message.get("text") or "")
+            is_agent = str(message.get("sender")).lower() != "human"
+            at = message.get("created_at") or chat.get("created_at")
+            yield _make_message(here, text, at, options, is_agent, f"claude-{chat.get('uuid')}", message.get("uuid"))
+
+
+def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
+    """Read lists of messages as OpenAI's API takes them: one, several, or one on each line."""
+    expected = 'messages such as {"role": "user", "content": "Hello"}'
+    [name] = files.list_names()[:1]
+    value = files.read_json(name, expected)
+    if isinstance(value, list) and value and all(_get(one, "role") for one in value):
+        value = {"messages": value}
+    for place, chat in _list_objects(value, f"{files.path}, conversation", expected):
+        messages = _list_messages(chat, "messages", place, expected)
+        id = chat.get("id") or chat.get("conversation_id") or digest(json.dumps(chat["messages"][:1]))[:16]
+        for here, message in messages:
+            if (role := message.get("role")) not in ("user", "assistant"):
+                yield SkippedRow(here, SYSTEM_LINE, str(role))
+                continue
+            content = message.get("content")
+            text = content if isinstance(content, str) else _join_texts(content if isinstance(content, list) else ())
+            times = (
+                one.get(key) for key in ("created_at", "timestamp", "create_time", "created") for one in (message, chat)
+            )
+            at = next(filter(None, times), None)
+            yield _make_message(here, text, at, options, role == "assistant", f"openai-{id}", message.get("id"))
+
+
+def _make_message(
+    place: str, text: str, at: object, options: ChatOptions, is_agent: bool, session_id: str, id: object
+) -> Row:
+    if not text.strip():
+        return SkippedRow(place, MEDIA, "a message without words")
+    try:
+        moment = parse_moment(at, options.zone, "time") or options.at
+        text = check_text(text, "text")
+    except errors.InvalidArgument as error:
+        return SkippedRow(place, "unreadable", error.reason)
+    if moment is None:
+        return SkippedRow(place, "without a time", "it has no time: give --at, a day or a time for all of them")
+    author = AGENT_AUTHOR if is_agent else USER_AUTHOR
+    return Message(place, author, text, moment, is_agent, session_id, str(id) if id else None)
+
+
+# Teams and tables
+
+_SLACK = "Slack's export: users.json, and a folder with a file for each day of each channel"
+_SLACK_MENTION = re.compile(r"<@(\w+)(?:\|[^>]*)?>")
+_SLACK_LINK = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
+_SAID_SUBTYPES = (None, "thread_broadcast", "me_message", "file_share", "bot_message")
+
+
+def read_slack(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
+    """Read Slack's export, in its ZIP archive or unpacked; each channel's day is a session."""
+    users_file = files.find_name(r"^users\.json$", _SLACK)
+    users = _list_objects(files.read_json(users_file, _SLACK), f"{files.path}, {users_file}, user", _SLACK)
+    names = {user.get("id"): _name_user(user) for _, user in users}
+    for name in files.list_names():
+        path = PurePosixPath(name)
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}\.json", path.name):
+            continue
+        session_id = f"slack-{path.parent.name}-{path.stem}"
+        for place, row in _list_objects(files.read_json(name, _SLACK), f"{files.path}, {name}, row", _SLACK):
+            if row.get("subtype") not in _SAID_SUBTYPES:
+                yield SkippedRow(place, SYSTEM_LINE, str(row.get("subtype")))
+                continue
+            text = _SLACK_MENTION.sub(lambda match: f"@{names.get(match[1]) or match[1]}", str(row.get("text") or ""))
+            text = html.unescape(_SLACK_LINK.sub(lambda match: match[2] or match[1], text))
+            id, at = row.get("client_msg_id") or row.get("ts"), str(row.get("ts"))
+            at = datetime.fromtimestamp(float(at), UTC).isoformat() if re.fullmatch(r"\d{1,11}(\.\d+)?", at) else at
+            said = _make_message(place, text, at, options, "bot_id" in row, session_id, id)
+            author = names.get(row.get("user")) or row.get("username") or row.get("user") or AGENT_AUTHOR
+            yield said._replace(author=str(author)) if isinstance(said, Message) else said
+
+
+def _name_user(user: Mapping[str, Any]) -> str | None:
+    names = (
+        _get(user, "profile", "display_name"),
+        _get(user, "profile", "real_name"),
+        *map(user.get, ("real_name", "name")),
+    )
+    return next((name for name in names if isinstance(name, str) and name.strip()), None)
+
+
+_COLUMNS = {
+    "text": ("text", "message", "content", "body"),
+    "author": ("author", "sender", "from", "user", "name"),
+    "time": ("time", "timestamp", "date", "datetime", "at", "created_at"),
+    "session": ("session", "session_id", "conversation", "conversation_id", "channel", "thread"),
+}
+"""What a column of a CSV file may be called if nobody names it."""
+
+
+def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
+    """Read a table with a line for each message."""
+    expected = "a CSV file with a line of column names"
+    name = files.find_name(r"\.(?:csv|tsv)$", expected)
+    text = files.read_text(name, expected)
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:8192], ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    rows = csv.DictReader(text.splitlines(keepends=True), dialect=dialect)
+    columns = _find_columns([column or "" for column in rows.fieldnames or ()], options.columns, str(files.path))
+    table = [(f"{files.path}, line {rows.line_num}", row) for row in rows]
+    dates = [
+        (match["date"], _parse_clock(match))
+        for _, row in table
+        if (match := _HEADER.match(f"{row.get(columns['time']) or ''} - "))
+    ]
+    order = _choose_date_order(dates, options.date_order, str(files.path)) if dates else None
+    for place, row in table:
+        value = row.get(columns["time"]) or ""
+        match = _HEADER.match(f"{value} - ")
+        try:
+            at: object = value
+            if order and match:
+                at = _combine_date(match["date"], _parse_clock(match), order, options.zone).isoformat()
+            elif re.fullmatch(r"\d{9,11}(?:\.\d+)?", value):
+                at = float(value)
+        except ValueError as error:
+            yield SkippedRow(place, "unreadable", f"{value!r} is no time ({error})")
+            continue
+        session = row.get(columns["session"]) if "session" in columns else None
+        said = _make_message(place, row.get(columns["text"]) or "", at, options, False, session or "", None)
+        author = (row.get(columns["author"]) or "").strip()
+        if isinstance(said, Message) and not author:
+            said = SkippedRow(place, "unreadable", "it names no author")
+        yield (
+            said._replace(author=author, session_id=f"csv-{session}" if session else None)
+            if isinstance(said, Message)
+            else said
+        )
+
+
+def _find_columns(present: Sequence[str], given: Mapping[str, str], place: str) -> dict[str, str]:
+    by_name = {column.strip().casefold(): column for column in present}
+    found = {}
+    for what, names in _COLUMNS.items():
+        wanted = (given[what].strip().casefold(),) if what in given else names
+        column = next((by_name[name] for name in wanted if name in by_name), None)
+        if column is not None:
+            found[what] = column
+        elif what != "session" or what in given:
+            raise errors.InvalidArgument(
+                reason=f"{place} has no column for the {what}: name it with --column {what}=NAME. "
+                f"Its columns are {', '.join(present) or 'none'}"
+            )
+    return found
+
+
+FORMS: Mapping[str, Callable[[ChatFiles, ChatOptions], Iterator[Row]]] = {
+    "whatsapp": read_whatsapp,
+    "chatgpt": read_chatgpt,
+    "claude": read_claude,
+    "openai": read_openai,
+    "slack": read_slack,
+    "csv": read_csv,
+}
+"""How each form is read, by what `--from` calls it."""

@@ -1,0 +1,126 @@
+"""Make sessions of an exported chat, which says nothing of apps, users and sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_graph_memory import errors
+from adk_graph_memory.adk.importing.chat_forms import FORMS, USER_AUTHOR, ChatFiles, ChatOptions, Message
+from adk_graph_memory.adk.importing.records import SourceEvent, SourceSession, SourceState
+from adk_graph_memory.language.dates import TIMEZONE_KEY
+from adk_graph_memory.language.text import digest
+from adk_graph_memory.records.reports import SkippedRow
+
+PAGE_SIZE = 100
+"""Events that are yielded together."""
+
+
+class ChatSource:
+    """The sessions of an exported chat, once it is read; a chat that names none has one for each day.
+
+    Its ids depend on what was said alone, so a later export of the same chat brings what came since.
+
+    Args:
+        path: a file, a folder, or a ZIP archive.
+        form: a name of :data:`FORMS`.
+        app_name: whose sessions they become.
+        user_id: likewise.
+        options: what the file does not say itself.
+    """
+
+    def __init__(self, path: Path, form: str, app_name: str, user_id: str, options: ChatOptions) -> None:
+        self._path, self._form, self._options = path, form, options
+        self._app_name, self._user_id = app_name, user_id
+        self._skipped = list[SkippedRow]()
+        self._sessions = dict[str, list[Message]]()
+        self.speakers: Counter[str] = Counter()
+        """messages of each speaker, by the name in the file"""
+        self.period: tuple[datetime, datetime] | None = None
+        """the times of the first and of the last message"""
+
+    async def read(self) -> None:
+        """Read the whole chat.
+
+        Raises:
+            errors.NotFound: there is no such file.
+            errors.UnreadableTranscript: it is of another form.
+            errors.InvalidArgument: what the options do not say cannot be told from it.
+        """
+        await asyncio.to_thread(self._read)
+
+    def _read(self) -> None:
+        rows = list(FORMS[self._form](ChatFiles(self._path), self._options))
+        self._skipped = [row for row in rows if isinstance(row, SkippedRow)]
+        messages = [row for row in rows if isinstance(row, Message)]
+        self.speakers = Counter(message.author for message in messages)
+        if not messages:
+            return
+        times = [message.at for message in messages]
+        self.period = min(times), max(times)
+        me = self._find_user(dict.fromkeys(message.author for message in messages if not message.is_agent))
+        days = dict[str, str]()
+        for message in messages:
+            id = message.session_id
+            if id is None:
+                day = message.at.astimezone(self._options.zone).date().isoformat()
+                id = days.setdefault(day, f"{self._form}-{day}-{digest(message.author, message.text)[:8]}")
+            author = USER_AUTHOR if message.author == me else message.author
+            self._sessions.setdefault(id, []).append(message._replace(author=author))
+
+    def _find_user(self, people: Iterable[str]) -> str:
+        """Find which of the people is the user.
+
+        Raises:
+            errors.InvalidArgument: that is not clear.
+        """
+        wanted = self._options.me or self._user_id
+        by_name = {name.casefold(): name for name in people}
+        me = by_name.get(wanted.casefold()) or (None if self._options.me else by_name.get(USER_AUTHOR))
+        if me is None:
+            names = ", ".join(sorted(by_name.values())[:12]) or "nobody"
+            asked = (
+                f"{self._options.me!r} says nothing in it" if self._options.me else "it does not say who the user is"
+            )
+            raise errors.InvalidArgument(reason=f"{self._path}: {asked}. Give --me with one of its speakers: {names}")
+        return me
+
+    async def iterate_states(self) -> AsyncIterator[SourceState | SkippedRow]:
+        """Iterate over what is no message, and the user's time zone."""
+        for row in self._skipped:
+            yield row
+        if zone := getattr(self._options.zone, "key", None):
+            key = TIMEZONE_KEY.removeprefix("user:")
+            yield SourceState(f"{self._path}, time zone", self._app_name, self._user_id, {key: zone})
+
+    async def iterate_sessions(self) -> AsyncIterator[SourceSession | SkippedRow]:
+        """Iterate over the sessions in the order of the file."""
+        for id, messages in self._sessions.items():
+            place = f"{self._path}, session {id}"
+            times = [message.at.timestamp() for message in messages]
+            yield SourceSession(place, self._app_name, self._user_id, id, {}, min(times), max(times))
+
+    async def iterate_event_pages(self, session: SourceSession) -> AsyncIterator[Sequence[SourceEvent | SkippedRow]]:
+        """Iterate over a session's messages as events."""
+        seen = Counter[str]()
+        events = list[SourceEvent | SkippedRow]()
+        for message in self._sessions[session.id]:
+            id = message.id or digest(message.author, message.at.isoformat(), message.text)
+            seen[id] += 1
+            id = id if seen[id] == 1 else f"{id}-{seen[id]}"
+            events.append(SourceEvent(message.place, _make_event(message, id).model_dump_json(exclude_none=True)))
+        for start in range(0, len(events), PAGE_SIZE):
+            yield events[start : start + PAGE_SIZE]
+
+
+def _make_event(message: Message, id: str) -> Event:
+    role = "model" if message.is_agent else "user"
+    content = types.Content(role=role, parts=[types.Part(text=message.text)])
+    timestamp = message.at.timestamp()
+    return Event(id=id, invocation_id=id, author=message.author, timestamp=timestamp, content=content)

@@ -1,0 +1,120 @@
+"""Exported chats become sessions of one user: once, and later only what came since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from typer.testing import CliRunner
+
+from adk_graph_memory import Neo4jSessionService, errors
+from adk_graph_memory.adk.importing.chat_forms import ChatOptions
+from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
+from adk_graph_memory.cli.application import app
+from adk_graph_memory.memory.graph_memory import GraphMemory
+from adk_graph_memory.testing import HashEmbedder
+
+CHAT = """\
+24.12.24, 23:50 - Ana: My dog is called Rex.
+24.12.24, 23:55 - Ben: What a name!
+25.12.24, 00:05 - Ana: He is afraid of thunder.
+25.12.24, 00:06 - Ben: <Media omitted>
+25.12.24, 00:07 - Ana: Yes
+25.12.24, 00:07 - Ana: Yes
+"""
+LATER = CHAT + "25.12.24, 09:00 - Ben: I moved to Faro.\n26.12.24, 10:00 - Ana: When?\n"
+
+
+@pytest.fixture
+async def memory(neo4j_server: Any) -> AsyncIterator[GraphMemory]:
+    async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestHash"), embedder=HashEmbedder()) as memory:
+        yield memory
+
+
+def make_options(app_name: str, **more: Any) -> ImportOptions:
+    chat = ChatOptions(ZoneInfo("Europe/Berlin"), me="Ana")
+    return ImportOptions("whatsapp", app_name, "ana", **{"chat": chat, **more})
+
+
+async def test_a_chat_comes_once_and_then_what_is_new(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(CHAT)
+    options = make_options(app_name, remembers=True)
+    dry = await import_source(None, str(path), options)
+    assert (dry.sessions, dry.events, dry.speakers) == ({"read": 2}, {"read": 5}, {"Ana": 4, "Ben": 1})
+    assert dry.period is not None
+    assert [moment.astimezone(UTC).isoformat() for moment in dry.period] == [
+        "2024-12-24T22:50:00+00:00",
+        "2024-12-24T23:07:00+00:00",
+    ]
+    first = await import_source(memory, str(path), options)
+    assert (first.sessions, first.events) == ({"new": 2, "read": 2}, {"new": 5, "read": 5})
+    assert (first.skipped, first.has_problems, first.waiting_turns) == ({"without words": 1}, False, 5)
+    again = await import_source(memory, str(path), options)
+    assert (again.sessions, again.events) == ({"known": 2, "read": 2}, {"known": 5, "read": 5})
+
+    path.write_text(LATER)
+    later = await import_source(memory, str(path), options)
+    assert later.sessions == {"extended": 1, "known": 1, "new": 1, "read": 3}
+    assert later.events == {"known": 5, "new": 2, "read": 7}
+
+    service = Neo4jSessionService(settings=memory.connection.settings)
+    async with service:
+        listed = await service.list_sessions(app_name=app_name, user_id="ana")
+        stored = [
+            await service.get_session(app_name=app_name, user_id="ana", session_id=session.id)
+            for session in sorted(listed.sessions, key=lambda session: session.id)
+        ]
+    assert [[(event.author, event.content.parts[0].text) for event in one.events] for one in stored if one] == [
+        [("user", "My dog is called Rex."), ("Ben", "What a name!")],
+        [("user", "He is afraid of thunder."), ("user", "Yes"), ("user", "Yes"), ("Ben", "I moved to Faro.")],
+        [("user", "When?")],
+    ]
+    assert {session.state["user:timezone"] for session in stored if session} == {"Europe/Berlin"}
+    await memory.resume(app_name=app_name)
+    [found, *_] = await memory.user(app_name, "ana").recall("I moved to Faro")
+    assert (found.author, found.at) == ("Ben", datetime(2024, 12, 25, 9, tzinfo=ZoneInfo("Europe/Berlin")))
+
+
+@pytest.mark.parametrize(("me", "user_id"), [("ANA", "u1"), (None, "ana")])
+async def test_the_user_is_one_of_the_speakers(
+    memory: GraphMemory, app_name: str, tmp_path: Path, me: str | None, user_id: str
+) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(CHAT)
+    options = ImportOptions("whatsapp", app_name, user_id, chat=ChatOptions(UTC, me=me))
+    assert (await import_source(None, str(path), options)).events == {"read": 5}
+    for chat in (ChatOptions(UTC, me="Zoe"), ChatOptions(UTC)):
+        with pytest.raises(errors.InvalidArgument, match="Give --me with one of its speakers: Ana, Ben"):
+            await import_source(memory, str(path), ImportOptions("whatsapp", app_name, "u1", chat=chat))
+
+
+async def test_whose_a_chat_becomes_must_be_said(tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([{"role": "user", "content": "Hello"}]))
+    with pytest.raises(errors.InvalidArgument, match="give --app and --user"):
+        await import_source(None, str(path), ImportOptions("openai", "home"))
+
+
+def test_the_command_says_what_it_understood(tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(CHAT)
+    command = ["import", "--from", "whatsapp", str(path), "--app", "home", "--user", "u1", "--dry-run"]
+    shown = CliRunner().invoke(app, [*command, "--me", "Ana", "--timezone", "Europe/Berlin"])
+    assert shown.exit_code == 0
+    assert [" ".join(line.split()) for line in shown.output.splitlines() if line.strip()][:5] == [
+        "sessions 2 read",
+        "events 5 read",
+        "people Ana (4), Ben (1)",
+        "days 2024-12-24 to 2024-12-25",
+        "left out 1 without words",
+    ]
+    refused = CliRunner().invoke(app, ["import", "--from", "mem0", str(path), "--me", "Ana"])
+    assert (refused.exit_code, "--column and --at are for chats" in refused.output) == (2, True)
+    wrong = CliRunner().invoke(app, [*command, "--me", "Ana", "--column", "words=x"])
+    assert (wrong.exit_code, "not 'words'" in wrong.output) == (2, True)

@@ -1,0 +1,303 @@
+"""Every message of an exported chat is read, or named with what it is instead of one."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from adk_graph_memory import errors
+from adk_graph_memory.adk.importing.chat_forms import FORMS, ChatFiles, ChatOptions, Message
+from adk_graph_memory.records.reports import SkippedRow
+
+ZONE = ZoneInfo("Europe/Berlin")
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., tuple[list[tuple[str, str, str]], Counter[str]]]:
+    """Write a file and read it: (author, local time, text) of each message, and the kinds of what is none."""
+
+    def read_form(
+        form: str, content: str | bytes, name: str = "chat.txt", **options: Any
+    ) -> tuple[list[tuple[str, str, str]], Counter[str]]:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        rows = list(FORMS[form](ChatFiles(path), ChatOptions(ZONE, **options)))
+        messages = [row for row in rows if isinstance(row, Message)]
+        skipped = Counter(row.kind for row in rows if isinstance(row, SkippedRow))
+        assert len(messages) + skipped.total() == len(rows)
+        return [(one.author, f"{one.at.astimezone(ZONE):%Y-%m-%d %H:%M}", one.text) for one in messages], skipped
+
+    return read_form
+
+
+ANDROID = """\
+24.12.24, 21:05 - Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.
+24.12.24, 21:05 - Ana: Frohe Weihnachten!
+Und bis morgen.
+
+PS: Zug um 9:10
+24.12.24, 21:06 - Ben: <Medien ausgeschlossen>
+24.12.24, 21:07 - Ben: IMG-20241224-WA0001.jpg (Datei angehängt)
+Der Baum: schief wie immer
+24.12.24, 21:08 - Ana hat die Gruppe „Feier: 2024“ erstellt
+24.12.24, 21:09 - Ana: Diese Nachricht wurde gelöscht
+24.12.24, 21:10 - Ben: Preis: 12 €, siehe https://example.org <oder so>
+24.12.24, 21:11 - Ben: Doch 13 € <This message was edited>
+25.12.24, 09:00 - +49 151 0000001: Wer ist das?
+25.12.24, 09:01 - Ana:
+25.12.24, 09:02 - Ben: What was omitted
+25.12.24, 09:03 - Ben: <b>bold</b> and list.txt (a draft)
+25.12.24, 09:04 - Ana: lease of 2024.pdf (Datei angehängt)
+"""
+
+
+def test_a_chat_of_an_android_phone(read: Callable[..., Any]) -> None:
+    messages, skipped = read("whatsapp", ANDROID)
+    assert messages == [
+        ("Ana", "2024-12-24 21:05", "Frohe Weihnachten!\nUnd bis morgen.\n\nPS: Zug um 9:10"),
+        ("Ben", "2024-12-24 21:07", "Der Baum: schief wie immer"),
+        ("Ben", "2024-12-24 21:10", "Preis: 12 €, siehe https://example.org <oder so>"),
+        ("Ben", "2024-12-24 21:11", "Doch 13 €"),
+        ("+49 151 0000001", "2024-12-25 09:00", "Wer ist das?"),
+        ("Ben", "2024-12-25 09:02", "What was omitted"),
+        ("Ben", "2024-12-25 09:03", "<b>bold</b> and list.txt (a draft)"),
+    ]
+    assert skipped == {"of the service itself": 3, "without words": 3}
+
+
+IPHONE = """\
+[12/31/24, 9:05:33\u202fPM] Trip: \u200eMessages and calls are end-to-end encrypted.\r
+[12/31/24, 9:06:00\u202fPM] Ana: Happy new year!\r
+\u200e[12/31/24, 9:06:10\u202fPM] Ana: \u200eimage omitted\r
+\u200e[12/31/24, 9:06:20\u202fPM] ~\u202fBen: \u200e<attached: 00000012-PHOTO.jpg>\r
+[1/1/25, 12:00:01\u202fAM] ~\u202fBen: And to you \u200e<This message was edited>\r
+[1/1/25, 12:10:00\u202fPM] Ana: \u200eThis message was deleted.\r
+"""
+
+
+def test_a_chat_of_an_iphone_in_its_archive(read: Callable[..., Any], tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "made.zip", "w") as archive:
+        archive.writestr("_chat.txt", IPHONE)
+        archive.writestr("00000012-PHOTO.jpg", b"\xff")
+    messages, skipped = read("whatsapp", (tmp_path / "made.zip").read_bytes(), "chat.zip")
+    assert messages == [
+        ("Ana", "2024-12-31 21:06", "Happy new year!"),
+        ("Ben", "2025-01-01 00:00", "And to you"),
+    ]
+    assert skipped == {"of the service itself": 2, "without words": 2}
+
+
+@pytest.mark.parametrize(
+    ("line", "at"),
+    [
+        ("[2025/3/14 下午3:07:12] 安娜: 你好", "2025-03-14 15:07"),
+        ("14/03/2025 15:07 - Ana: hola", "2025-03-14 15:07"),
+        ("3/14/25, 3:07 p. m. - Ana: hola", "2025-03-14 15:07"),
+        ("2025-03-14, 15.07 - Ana: hej", "2025-03-14 15:07"),
+        ("14. 3. 2025 15:07 - Ana: ahoj", "2025-03-14 15:07"),
+        ("03.04.25, 00:30 - Ana: hallo\n13.04.25, 00:30 - Ana: hallo", "2025-04-03 00:30"),
+        ("03/04/25, 00:30 - Ana: hi\n05/03/25, 00:30 - Ana: hi\n07/02/25, 00:30 - Ana: hi", "2025-03-04 00:30"),
+    ],
+)
+def test_days_in_the_forms_of_other_places(read: Callable[..., Any], line: str, at: str) -> None:
+    """The last two only the whole file tells: there is no 13th month, and no message is before the last."""
+    assert read("whatsapp", line)[0][0][1] == at
+
+
+def test_a_day_that_may_be_two_is_asked_for(read: Callable[..., Any]) -> None:
+    chat = "03/04/25, 10:00 - Ana: hi\n03/04/25, 10:01 - Ben: hi"
+    with pytest.raises(errors.InvalidArgument, match=r"'03/04/25' .* give --date-order dmy or mdy"):
+        read("whatsapp", chat)
+    assert read("whatsapp", chat, date_order="dmy")[0][0][1] == "2025-04-03 10:00"
+    assert read("whatsapp", chat, date_order="mdy")[0][0][1] == "2025-03-04 10:00"
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("whatsapp", "Dear diary,\ntoday"),
+        ("whatsapp", ""),
+        ("whatsapp", b"\xff\x00\xfe"),
+        ("whatsapp", "13/13/25, 10:00 - Ana: hi"),
+        ("chatgpt", "{}"),
+        ("chatgpt", "[1]"),
+        ("chatgpt", '[{"mapping": []}]'),
+        ("claude", '[{"uuid": "c", "chat_messages": "none"}]'),
+        ("claude", '[{"uuid": "c", "chat_messages": [3]}]'),
+        ("openai", "not json"),
+        ("openai", '{"messages": {"role": "user"}}'),
+        ("csv", ""),
+    ],
+)
+def test_what_is_of_another_form_is_named(read: Callable[..., Any], form: str, content: str | bytes) -> None:
+    with pytest.raises((errors.UnreadableTranscript, errors.InvalidArgument), match="chat"):
+        read(form, content, "chat.csv" if form == "csv" else "chat.json")
+
+
+def make_node(role: str, parent: str | None, children: list[str], at: float | None = None, **content: Any) -> Any:
+    content = {"content_type": "text", "parts": []} | content
+    metadata = {"is_visually_hidden_from_user": True} if content.pop("hidden", False) else {}
+    message = {"author": {"role": role}, "create_time": at, "content": content, "metadata": metadata}
+    return {"parent": parent, "children": children, "message": message}
+
+
+def test_chatgpt_shows_one_branch(read: Callable[..., Any]) -> None:
+    noon = datetime(2025, 3, 14, 12, tzinfo=ZONE).timestamp()
+    nodes = {
+        "root": {"parent": None, "children": ["s"], "message": None},
+        "s": make_node("system", "root", ["u1"], hidden=True, parts=["You are helpful."]),
+        "u1": make_node("user", "s", ["a1", "a2"], noon, parts=["My dog is called Rex.", ""]),
+        "a1": make_node("assistant", "u1", [], noon + 60, parts=["Regenerated away"]),
+        "a2": make_node("assistant", "u1", ["t"], noon + 60, parts=["What a name!"]),
+        "t": make_node("tool", "a2", ["c"], parts=["{}"]),
+        "c": make_node("assistant", "t", ["u2"], content_type="code", text="print()"),
+        "u2": make_node("user", "c", ["u3"], content_type="multimodal_text", parts=[{"asset_pointer": "file"}]),
+        "u3": make_node("user", "u2", [], None, content_type="multimodal_text", parts=[{"asset": 1}, "He is ill."]),
+    }
+    chat = {"conversation_id": "c1", "create_time": noon, "mapping": nodes, "current_node": "u3"}
+    expected = [
+        ("user", "2025-03-14 12:00", "My dog is called Rex."),
+        ("assistant", "2025-03-14 12:01", "What a name!"),
+        ("user", "2025-03-14 12:01", "He is ill."),
+    ]
+    kinds = {"of the service itself": 3, "replaced by another answer": 1, "without words": 1}
+    assert read("chatgpt", json.dumps([chat]), "conversations.json") == (expected, kinds)
+    del chat["current_node"]
+    assert read("chatgpt", json.dumps([chat]), "conversations.json") == (expected, kinds)
+
+
+def test_claude_has_blocks(read: Callable[..., Any]) -> None:
+    blocks = [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": "Nice."}, {"type": "tool_use"}]
+    messages = [
+        {"uuid": "m1", "sender": "human", "text": "I moved to Faro.", "created_at": "2025-03-14T11:00:00Z"},
+        {"uuid": "m2", "sender": "assistant", "text": "", "created_at": "2025-03-14T11:01:00Z", "content": blocks},
+        {"uuid": "m3", "sender": "human", "text": "", "attachments": [{"file_name": "lease.pdf"}]},
+        {"uuid": "m4", "sender": "human", "text": "Thanks", "created_at": "yesterday"},
+        {"uuid": "m5", "sender": "human", "text": "No time of its own"},
+    ]
+    chat = {"uuid": "c1", "created_at": "2025-03-14T10:59:00Z", "chat_messages": messages}
+    assert read("claude", json.dumps([chat]), "conversations.json") == (
+        [
+            ("user", "2025-03-14 12:00", "I moved to Faro."),
+            ("assistant", "2025-03-14 12:01", "Nice."),
+            ("user", "2025-03-14 11:59", "No time of its own"),
+        ],
+        {"without words": 1, "unreadable": 1},
+    )
+
+
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "I am Ana."},
+    {"role": "assistant", "content": [{"type": "text", "text": "Hello"}, {"type": "text", "text": "Ana"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{}]},
+    {"role": "tool", "content": "{}"},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {}}]},
+]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(MESSAGES),
+        json.dumps({"messages": MESSAGES}),
+        json.dumps([{"id": 7, "messages": MESSAGES}]),
+        "\n".join(map(json.dumps, MESSAGES)),
+        json.dumps({"messages": MESSAGES[:3]}) + "\n" + json.dumps({"messages": MESSAGES[3:]}),
+    ],
+)
+def test_openai_s_lists_of_messages(read: Callable[..., Any], content: str) -> None:
+    assert read("openai", content)[1] == {"of the service itself": 2, "without words": 2, "without a time": 2}
+    assert read("openai", content, at=datetime(2025, 3, 14, tzinfo=ZONE)) == (
+        [("user", "2025-03-14 00:00", "I am Ana."), ("assistant", "2025-03-14 00:00", "Hello\nAna")],
+        {"of the service itself": 2, "without words": 2},
+    )
+
+
+@pytest.mark.parametrize("is_archive", [True, False])
+def test_slack_names_its_people(tmp_path: Path, is_archive: bool) -> None:
+    users = [
+        {"id": "U1", "name": "ana", "profile": {"display_name": "", "real_name": "Ana Pinto"}},
+        {"id": "U2", "name": "ben", "profile": {"display_name": "Ben"}},
+    ]
+    rows = [
+        {"type": "message", "subtype": "channel_join", "user": "U2", "text": "joined", "ts": "1741950000.000100"},
+        {
+            "type": "message",
+            "user": "U1",
+            "text": "<@U2> see <https://example.org|this> &amp; that",
+            "ts": "1741950000.1",
+        },
+        {"type": "message", "user": "U2", "text": "", "files": [{}], "subtype": "file_share", "ts": "1741950001.1"},
+        {"type": "message", "user": "U9", "text": "who?", "ts": "1741950002.1"},
+        {
+            "type": "message",
+            "bot_id": "B1",
+            "username": "CI",
+            "subtype": "bot_message",
+            "text": "red",
+            "ts": "1741950003.1",
+        },
+        {"type": "message", "user": "U1", "text": "no time"},
+    ]
+    files = {"users.json": users, "channels.json": [], "general/2025-03-14.json": rows, "general/canvas.json": {}}
+    path = tmp_path / "slack"
+    if is_archive:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, value in files.items():
+                archive.writestr(name, json.dumps(value))
+    else:
+        (path / "general").mkdir(parents=True)
+        for name, value in files.items():
+            (path / name).write_text(json.dumps(value))
+    found = list(FORMS["slack"](ChatFiles(path), ChatOptions(ZONE)))
+    assert [(one.author, one.text, one.is_agent, one.session_id) for one in found if isinstance(one, Message)] == [
+        ("Ana Pinto", "@Ben see this & that", False, "slack-general-2025-03-14"),
+        ("U9", "who?", False, "slack-general-2025-03-14"),
+        ("CI", "red", True, "slack-general-2025-03-14"),
+    ]
+    assert Counter(one.kind for one in found if isinstance(one, SkippedRow)) == {
+        "of the service itself": 1,
+        "without words": 1,
+        "unreadable": 1,
+    }
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_table_has_columns(read: Callable[..., Any], separator: str) -> None:
+    lines = [
+        ("Time", "Sender", "Message"),
+        ("2025-03-14T12:00:00+01:00", "Ana", '"Hello\nthere"'),
+        ("2025-03-14 12:01", "Ben", "Hi"),
+        ("14/03/2025 12:02", "Ana", "A day as written here"),
+        ("1741950180", "Ben", "Seconds"),
+        ("", "Ana", "no time"),
+        ("2025-03-14 12:05", "", "nobody"),
+        ("2025-03-14 12:06", "Ben", ""),
+        ("soon", "Ben", "when?"),
+    ]
+    content = "\n".join(separator.join(line) for line in lines)
+    messages, skipped = read("csv", content, "chat.csv")
+    assert messages == [
+        ("Ana", "2025-03-14 12:00", "Hello\nthere"),
+        ("Ben", "2025-03-14 12:01", "Hi"),
+        ("Ana", "2025-03-14 12:02", "A day as written here"),
+        ("Ben", "2025-03-14 12:03", "Seconds"),
+    ]
+    assert skipped == {"without a time": 1, "unreadable": 2, "without words": 1}
+
+
+def test_a_table_s_columns_may_be_named(read: Callable[..., Any]) -> None:
+    content = "wann,wer,was\n2025-03-14 12:00,Ana,Hallo\n"
+    with pytest.raises(errors.InvalidArgument, match=r"--column text=NAME\. Its columns are wann, wer, was"):
+        read("csv", content, "chat.csv")
+    named = {"text": "was", "author": "Wer", "time": "wann"}
+    assert read("csv", content, "chat.csv", columns=named)[0] == [("Ana", "2025-03-14 12:00", "Hallo")]
