@@ -94,6 +94,20 @@ async def test_the_user_is_one_of_the_speakers(
             await import_source(memory, str(path), ImportOptions("whatsapp", app_name, "u1", chat=chat))
 
 
+async def test_somebody_called_user_is_not_the_user(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
+    path = tmp_path / "chat.csv"
+    path.write_text(
+        "time,author,text\n2025-01-02 10:00,User,I am Ben.\n2025-01-02 10:01,ANA,Hi\n2025-01-02 10:02,Ana,Ho\n"
+    )
+    options = ImportOptions("csv", app_name, "u1", chat=ChatOptions(UTC, me="Ana"))
+    await import_source(memory, str(path), options)
+    async with Neo4jSessionService(settings=memory.connection.settings) as service:
+        [listed] = (await service.list_sessions(app_name=app_name, user_id="u1")).sessions
+        stored = await service.get_session(app_name=app_name, user_id="u1", session_id=listed.id)
+    assert stored is not None
+    assert [event.author for event in stored.events] == ["another user", "ANA", "user"]
+
+
 async def test_whose_a_chat_becomes_must_be_said(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([{"role": "user", "content": "Hello"}]))

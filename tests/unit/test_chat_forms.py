@@ -279,6 +279,7 @@ def test_a_table_has_columns(read: Callable[..., Any], separator: str) -> None:
         ("2025-03-14 12:01", "Ben", "Hi"),
         ("14/03/2025 12:02", "Ana", "A day as written here"),
         ("1741950180", "Ben", "Seconds"),
+        ("15/03/2025", "Assistant", "A day alone"),
         ("", "Ana", "no time"),
         ("2025-03-14 12:05", "", "nobody"),
         ("2025-03-14 12:06", "Ben", ""),
@@ -291,6 +292,7 @@ def test_a_table_has_columns(read: Callable[..., Any], separator: str) -> None:
         ("Ben", "2025-03-14 12:01", "Hi"),
         ("Ana", "2025-03-14 12:02", "A day as written here"),
         ("Ben", "2025-03-14 12:03", "Seconds"),
+        ("Assistant", "2025-03-15 00:00", "A day alone"),
     ]
     assert skipped == {"without a time": 1, "unreadable": 2, "without words": 1}
 

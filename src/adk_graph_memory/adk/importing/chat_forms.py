@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import json
 import re
 import zipfile
@@ -446,37 +447,39 @@ def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
         dialect: Any = csv.Sniffer().sniff(text[:8192], ",;\t|")
     except csv.Error:
         dialect = csv.excel
-    rows = csv.DictReader(text.splitlines(keepends=True), dialect=dialect)
+    rows = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
     columns = _find_columns([column or "" for column in rows.fieldnames or ()], options.columns, str(files.path))
-    table = [(f"{files.path}, line {rows.line_num}", row) for row in rows]
-    dates = [
-        (match["date"], _parse_clock(match))
-        for _, row in table
-        if (match := _HEADER.match(f"{row.get(columns['time']) or ''} - "))
+    table = [
+        (f"{files.path}, line {rows.line_num}", {what: row.get(column) or "" for what, column in columns.items()})
+        for row in rows
     ]
-    order = _choose_date_order(dates, options.date_order, str(files.path)) if dates else None
-    for place, row in table:
-        value = row.get(columns["time"]) or ""
-        match = _HEADER.match(f"{value} - ")
+    matches = [_match_local_time(row["time"]) for _, row in table]
+    dates = [(match["date"], _parse_clock(match)) for match in matches if match]
+    order = _choose_date_order(dates, options.date_order, str(files.path)) if dates else ""
+    for (place, row), match in zip(table, matches, strict=True):
+        at: object = row["time"].strip()
         try:
-            at: object = value
-            if order and match:
+            if match:
                 at = _combine_date(match["date"], _parse_clock(match), order, options.zone).isoformat()
-            elif re.fullmatch(r"\d{9,11}(?:\.\d+)?", value):
-                at = float(value)
+            elif re.fullmatch(r"\d{9,11}(?:\.\d+)?", row["time"].strip()):
+                at = float(row["time"])
         except ValueError as error:
-            yield SkippedRow(place, "unreadable", f"{value!r} is no time ({error})")
+            yield SkippedRow(place, "unreadable", f"{at!r} is no time ({error})")
             continue
-        session = row.get(columns["session"]) if "session" in columns else None
-        said = _make_message(place, row.get(columns["text"]) or "", at, options, False, session or "", None)
-        author = (row.get(columns["author"]) or "").strip()
-        if isinstance(said, Message) and not author:
-            said = SkippedRow(place, "unreadable", "it names no author")
-        yield (
-            said._replace(author=author, session_id=f"csv-{session}" if session else None)
-            if isinstance(said, Message)
-            else said
-        )
+        author, session = row["author"].strip(), row.get("session", "").strip()
+        is_agent = author.casefold() == AGENT_AUTHOR
+        said = _make_message(place, row["text"], at, options, is_agent, "", None)
+        if not isinstance(said, Message):
+            yield said
+        elif not author:
+            yield SkippedRow(place, "unreadable", "it names no author")
+        else:
+            yield said._replace(author=author, session_id=f"csv-{session}" if session else None)
+
+
+def _match_local_time(value: str) -> re.Match[str] | None:
+    """Match a day, with or without a time, as people write it."""
+    return _HEADER.match(f"{value} - ") or _HEADER.match(f"{value} 00:00 - ")
 
 
 def _find_columns(present: Sequence[str], given: Mapping[str, str], place: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -71,20 +71,22 @@ class ChatSource:
             if id is None:
                 day = message.at.astimezone(self._options.zone).date().isoformat()
                 id = days.setdefault(day, f"{self._form}-{day}-{digest(message.author, message.text)[:8]}")
-            author = USER_AUTHOR if message.author == me else message.author
+            is_namesake = message.author.casefold() == USER_AUTHOR
+            author = USER_AUTHOR if message.author == me else "another user" if is_namesake else message.author
             self._sessions.setdefault(id, []).append(message._replace(author=author))
 
-    def _find_user(self, people: Iterable[str]) -> str:
+    def _find_user(self, people: Collection[str]) -> str:
         """Find which of the people is the user.
 
         Raises:
             errors.InvalidArgument: that is not clear.
         """
         wanted = self._options.me or self._user_id
-        by_name = {name.casefold(): name for name in people}
-        me = by_name.get(wanted.casefold()) or (None if self._options.me else by_name.get(USER_AUTHOR))
+        by_name = {name.casefold(): name for name in people} | {name: name for name in people}
+        me = by_name.get(wanted) or by_name.get(wanted.casefold())
+        me = me or (None if self._options.me else by_name.get(USER_AUTHOR))
         if me is None:
-            names = ", ".join(sorted(by_name.values())[:12]) or "nobody"
+            names = ", ".join(sorted(set(by_name.values()))[:12]) or "nobody"
             asked = (
                 f"{self._options.me!r} says nothing in it" if self._options.me else "it does not say who the user is"
             )
