@@ -157,12 +157,16 @@ async def import_from(
     kind: Annotated[SourceKind, typer.Option("--from", help="The kind of source.")],
     app_name: Annotated[
         str | None,
-        typer.Option("--app", help="Only this app, and data that names no app. For an export: the app's new name."),
+        typer.Option(
+            "--app", help="Only this app, and data that names none, like chats. For an export: the app's new name."
+        ),
     ] = None,
     user_id: Annotated[
         str | None,
         typer.Option(
-            "--user", **OWNER, help="Only this user, and data that names no user. For an export: the user's new id."
+            "--user",
+            **OWNER,
+            help="Only this user, and data that names none, like chats. For an export: the user's new id.",
         ),
     ] = None,
     remember: Annotated[

@@ -100,6 +100,10 @@ class ChatFiles:
             raise make_format_error(str(self.path), expected, f"it holds {', '.join(names[:5]) or 'nothing'}")
         return found[0]
 
+    def describe_place(self, name: str) -> str:
+        """Say where a file is: in an archive or a folder, or the path itself."""
+        return f"{self.path}, {name}" if self._archive or self.path.is_dir() else str(self.path)
+
     def read_text(self, name: str, expected: str) -> str:
         """Read a file, which is UTF-8, or UTF-16 if it begins with its mark.
 
@@ -117,7 +121,7 @@ class ChatFiles:
                 f"{self.path}, {name}", expected, f"it is no UTF-8 text ({error.reason})"
             ) from error
         except (OSError, RuntimeError, zipfile.BadZipFile) as error:
-            raise make_format_error(f"{self.path}, {name}", expected, str(error)) from error
+            raise make_format_error(self.describe_place(name), expected, str(error)) from error
 
     def read_json(self, name: str, expected: str) -> Any:
         """Read a JSON file, or one with a JSON value on each line, which becomes a list.
@@ -135,7 +139,7 @@ class ChatFiles:
                     return [json.loads(line) for line in lines]
             except (ValueError, RecursionError):
                 pass
-            raise make_format_error(f"{self.path}, {name}", expected, f"it is no JSON ({error})") from error
+            raise make_format_error(self.describe_place(name), expected, f"it is no JSON ({error})") from error
 
 
 # WhatsApp
