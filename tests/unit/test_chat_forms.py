@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from adk_graph_memory import errors
 from adk_graph_memory.adk.importing.chat_forms import FORMS, ChatFiles, ChatOptions, Message
+from adk_graph_memory.adk.importing.chats import ChatSource
 from adk_graph_memory.records.reports import SkippedRow
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -303,3 +305,66 @@ def test_a_table_s_columns_may_be_named(read: Callable[..., Any]) -> None:
         read("csv", content, "chat.csv")
     named = {"text": "was", "author": "Wer", "time": "wann"}
     assert read("csv", content, "chat.csv", columns=named)[0] == [("Ana", "2025-03-14 12:00", "Hallo")]
+
+
+NODES = {
+    "a": make_node("user", None, ["b"], 1.7e9, parts=["hi", {"text": "x"}]),
+    "b": make_node("assistant", "a", [], 1.7e9, parts=["yo"]),
+}
+CLAUDE_MESSAGE = {
+    "uuid": "m",
+    "sender": "human",
+    "text": "",
+    "created_at": "2025-01-01",
+    "content": [{"type": "text", "text": "hi"}],
+}
+WHOLE: Mapping[str, Any] = {
+    "chatgpt": [{"conversation_id": "c", "create_time": 1.7e9, "current_node": "b", "mapping": NODES}],
+    "claude": [{"uuid": "c", "created_at": "2025-01-01T00:00:00Z", "chat_messages": [CLAUDE_MESSAGE]}],
+    "openai": [
+        {"id": "x", "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}], "created": 1.7e9}]}
+    ],
+    "slack": {
+        "users.json": [{"id": "U1", "name": "a", "profile": {"real_name": "A"}}],
+        "general/2025-01-01.json": [
+            {"type": "message", "user": "U1", "text": "hi <@U1>", "ts": "1700000000.1"},
+            {"type": "message", "user": "U1", "text": "ho", "ts": "1700000001.1"},
+        ],
+    },
+}
+ODD = (None, 1, -1e308, True, "", "\ud800", [], [None], {}, {"a": 1})
+
+
+def break_each_part(value: Any) -> Iterator[Any]:
+    """The value with each of its parts, at any depth, replaced by what does not belong there, or missing."""
+    yield from ODD
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        for part in break_each_part(value[key]):
+            broken = copy.copy(value)
+            broken[key] = part
+            yield broken
+    if isinstance(value, dict):
+        for key in value:
+            yield {other: part for other, part in value.items() if other != key}
+
+
+@pytest.mark.parametrize("form", WHOLE)
+async def test_whatever_stands_in_an_export_is_read_or_refused(tmp_path: Path, form: str) -> None:
+    outcomes = Counter[str]()
+    for number, broken in enumerate(break_each_part(WHOLE[form])):
+        path = tmp_path / str(number)
+        if form == "slack":
+            (path / "general").mkdir(parents=True)
+            for name, value in (broken if isinstance(broken, dict) else {}).items():
+                (path / name).write_text(json.dumps(value))
+        else:
+            path.write_text(json.dumps(broken))
+        source = ChatSource(path, form, "home", "a", ChatOptions(ZONE, at=datetime(2025, 1, 1, tzinfo=ZONE)))
+        try:
+            await source.read()
+            pages = [page async for one in source.iterate_sessions() async for page in source.iterate_event_pages(one)]
+            outcomes["read"] += bool(pages)
+        except errors.GraphMemoryError:
+            outcomes["refused"] += 1
+    assert outcomes["read"] > 10
+    assert outcomes["refused"] > 5

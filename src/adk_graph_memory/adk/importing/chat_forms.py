@@ -277,6 +277,12 @@ def _get(value: Any, *keys: str) -> Any:
     return value
 
 
+def _get_id(value: Any, *keys: str) -> str | None:
+    """Look up a text or a number that names something; None if there is none."""
+    found = _get(value, *keys)
+    return str(found) if isinstance(found, str | int) and found != "" else None
+
+
 def _list_objects(value: Any, place: str, expected: str) -> list[tuple[str, dict[str, Any]]]:
     """List the objects of a list, or the only one, with their places.
 
@@ -300,7 +306,8 @@ def _list_messages(chat: Mapping[str, Any], key: str, place: str, expected: str)
 
 def _join_texts(parts: Any) -> str:
     """Join the texts of a message's parts: texts themselves, or objects with a text."""
-    texts = (part if isinstance(part, str) else _get(part, "text") for part in parts or ())
+    parts = parts if isinstance(parts, list) else []
+    texts = (part if isinstance(part, str) else _get(part, "text") for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
@@ -311,8 +318,8 @@ def read_chatgpt(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     for place, chat in _list_objects(files.read_json(name, expected), f"{files.path}, conversation", expected):
         if not isinstance(nodes := chat.get("mapping"), dict):
             raise make_format_error(place, expected, f"there is {describe_value(chat)}")
-        branch = _follow_branch(nodes, chat.get("current_node"))
-        session_id = f"chatgpt-{chat.get('conversation_id') or chat.get('id') or digest(*branch)}"
+        branch = _follow_branch(nodes, _get_id(chat, "current_node"))
+        session_id = f"chatgpt-{_get_id(chat, 'conversation_id') or _get_id(chat, 'id') or digest(*branch)}"
         at = chat.get("create_time")
         for id in branch | dict.fromkeys(nodes):
             if not (message := _get(nodes[id], "message")):
@@ -336,7 +343,7 @@ def _follow_branch(nodes: Mapping[str, Any], shown: str | None) -> dict[str, Non
     node = shown if shown in nodes else next(iter(leaves[::-1]), None)
     while node is not None and node in nodes and node not in ids:
         ids[node] = None
-        node = _get(nodes[node], "parent")
+        node = _get_id(nodes[node], "parent")
     return dict.fromkeys(reversed(ids))
 
 
@@ -351,7 +358,9 @@ def read_claude(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
             text = _join_texts(said) or str(message.get("text") or "")
             is_agent = str(message.get("sender")).lower() != "human"
             at = message.get("created_at") or chat.get("created_at")
-            yield _make_message(here, text, at, options, is_agent, f"claude-{chat.get('uuid')}", message.get("uuid"))
+            yield _make_message(
+                here, text, at, options, is_agent, f"claude-{_get_id(chat, 'uuid')}", _get_id(message, "uuid")
+            )
 
 
 def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
@@ -363,22 +372,22 @@ def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
         value = {"messages": value}
     for place, chat in _list_objects(value, f"{files.path}, conversation", expected):
         messages = _list_messages(chat, "messages", place, expected)
-        id = chat.get("id") or chat.get("conversation_id") or digest(json.dumps(chat["messages"][:1]))[:16]
+        id = _get_id(chat, "id") or _get_id(chat, "conversation_id") or digest(json.dumps(chat["messages"][:1]))[:16]
         for here, message in messages:
             if (role := message.get("role")) not in ("user", "assistant"):
                 yield SkippedRow(here, SYSTEM_LINE, str(role))
                 continue
             content = message.get("content")
-            text = content if isinstance(content, str) else _join_texts(content if isinstance(content, list) else ())
+            text = content if isinstance(content, str) else _join_texts(content)
             times = (
                 one.get(key) for key in ("created_at", "timestamp", "create_time", "created") for one in (message, chat)
             )
             at = next(filter(None, times), None)
-            yield _make_message(here, text, at, options, role == "assistant", f"openai-{id}", message.get("id"))
+            yield _make_message(here, text, at, options, role == "assistant", f"openai-{id}", _get_id(message, "id"))
 
 
 def _make_message(
-    place: str, text: str, at: object, options: ChatOptions, is_agent: bool, session_id: str, id: object
+    place: str, text: str, at: object, options: ChatOptions, is_agent: bool, session_id: str, id: str | None
 ) -> Row:
     if not text.strip():
         return SkippedRow(place, MEDIA, "a message without words")
@@ -390,7 +399,7 @@ def _make_message(
     if moment is None:
         return SkippedRow(place, "without a time", "it has no time: give --at, a day or a time for all of them")
     author = AGENT_AUTHOR if is_agent else USER_AUTHOR
-    return Message(place, author, text, moment, is_agent, session_id, str(id) if id else None)
+    return Message(place, author, text, moment, is_agent, session_id, id)
 
 
 # Teams and tables
@@ -405,23 +414,24 @@ def read_slack(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read Slack's export, in its ZIP archive or unpacked; each channel's day is a session."""
     users_file = files.find_name(r"^users\.json$", _SLACK)
     users = _list_objects(files.read_json(users_file, _SLACK), f"{files.path}, {users_file}, user", _SLACK)
-    names = {user.get("id"): _name_user(user) for _, user in users}
+    names = {_get_id(user, "id"): _name_user(user) for _, user in users}
     for name in files.list_names():
         path = PurePosixPath(name)
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}\.json", path.name):
             continue
         session_id = f"slack-{path.parent.name}-{path.stem}"
         for place, row in _list_objects(files.read_json(name, _SLACK), f"{files.path}, {name}, row", _SLACK):
-            if row.get("subtype") not in _SAID_SUBTYPES:
+            if _get_id(row, "subtype") not in _SAID_SUBTYPES:
                 yield SkippedRow(place, SYSTEM_LINE, str(row.get("subtype")))
                 continue
             text = _SLACK_MENTION.sub(lambda match: f"@{names.get(match[1]) or match[1]}", str(row.get("text") or ""))
             text = html.unescape(_SLACK_LINK.sub(lambda match: match[2] or match[1], text))
-            id, at = row.get("client_msg_id") or row.get("ts"), str(row.get("ts"))
+            id, at = _get_id(row, "client_msg_id") or _get_id(row, "ts"), str(row.get("ts"))
             at = datetime.fromtimestamp(float(at), UTC).isoformat() if re.fullmatch(r"\d{1,11}(\.\d+)?", at) else at
             said = _make_message(place, text, at, options, "bot_id" in row, session_id, id)
-            author = names.get(row.get("user")) or row.get("username") or row.get("user") or AGENT_AUTHOR
-            yield said._replace(author=str(author)) if isinstance(said, Message) else said
+            user = _get_id(row, "user")
+            author = names.get(user) or _get_id(row, "username") or user or AGENT_AUTHOR
+            yield said._replace(author=author) if isinstance(said, Message) else said
 
 
 def _name_user(user: Mapping[str, Any]) -> str | None:

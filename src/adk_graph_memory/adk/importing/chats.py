@@ -12,8 +12,8 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk.importing.chat_forms import FORMS, USER_AUTHOR, ChatFiles, ChatOptions, Message
-from adk_graph_memory.adk.importing.records import SourceEvent, SourceSession, SourceState
+from adk_graph_memory.adk.importing.chat_forms import FORMS, USER_AUTHOR, ChatFiles, ChatOptions, Message, Row
+from adk_graph_memory.adk.importing.records import SourceEvent, SourceSession, SourceState, check_text
 from adk_graph_memory.language.dates import TIMEZONE_KEY
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.reports import SkippedRow
@@ -56,7 +56,7 @@ class ChatSource:
         await asyncio.to_thread(self._read)
 
     def _read(self) -> None:
-        rows = list(FORMS[self._form](ChatFiles(self._path), self._options))
+        rows = [_check_names(row) for row in FORMS[self._form](ChatFiles(self._path), self._options)]
         self._skipped = [row for row in rows if isinstance(row, SkippedRow)]
         messages = [row for row in rows if isinstance(row, Message)]
         self.speakers = Counter(message.author for message in messages)
@@ -119,6 +119,19 @@ class ChatSource:
             events.append(SourceEvent(message.place, _make_event(message, id).model_dump_json(exclude_none=True)))
         for start in range(0, len(events), PAGE_SIZE):
             yield events[start : start + PAGE_SIZE]
+
+
+def _check_names(row: Row) -> Row:
+    """Leave out a message whose author or id cannot be kept."""
+    if isinstance(row, SkippedRow):
+        return row
+    try:
+        for name, value in (("author", row.author), ("id", row.id), ("session", row.session_id)):
+            if value is not None:
+                check_text(value, name)
+    except errors.InvalidArgument as error:
+        return SkippedRow(row.place, "unreadable", error.reason)
+    return row
 
 
 def _make_event(message: Message, id: str) -> Event:
