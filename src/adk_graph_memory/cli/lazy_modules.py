@@ -43,6 +43,7 @@ __all__ = [
     "asyncio",
     "base_session_service",
     "batches",
+    "chat_forms",
     "connections",
     "conversations",
     "embedders",
@@ -53,6 +54,7 @@ __all__ = [
     "graph_reembed",
     "graph_sessions",
     "histories",
+    "import_records",
     "importer",
     "ingest_queue",
     "inspector",
@@ -79,7 +81,9 @@ if TYPE_CHECKING:
     from google.adk.sessions import base_session_service as base_session_service
 
     from adk_graph_memory.adk import session_codec as session_codec
+    from adk_graph_memory.adk.importing import chat_forms as chat_forms
     from adk_graph_memory.adk.importing import importer as importer
+    from adk_graph_memory.adk.importing import records as import_records
     from adk_graph_memory.adk.importing import transcripts as transcripts
     from adk_graph_memory.cli.demo import conversation as conversations
     from adk_graph_memory.cli.demo import playback as playback
@@ -110,6 +114,7 @@ else:
     pydantic_core = LazyModule("pydantic_core")
     base_session_service = LazyModule("google.adk.sessions.base_session_service")
     batches = LazyModule("adk_graph_memory.memory.jobs.batches")
+    chat_forms = LazyModule("adk_graph_memory.adk.importing.chat_forms")
     connections = LazyModule("adk_graph_memory.graph.connection", loads_driver=True)
     conversations = LazyModule("adk_graph_memory.cli.demo.conversation")
     embedders = LazyModule("adk_graph_memory.models.embedder")
@@ -119,6 +124,7 @@ else:
     graph_listings = LazyModule("adk_graph_memory.graph.listings")
     graph_reembed = LazyModule("adk_graph_memory.graph.reembed")
     graph_sessions = LazyModule("adk_graph_memory.graph.sessions")
+    import_records = LazyModule("adk_graph_memory.adk.importing.records")
     importer = LazyModule("adk_graph_memory.adk.importing.importer")
     ingest_queue = LazyModule("adk_graph_memory.graph.ingest_queue")
     inspector = LazyModule("adk_graph_memory.servers.inspector")

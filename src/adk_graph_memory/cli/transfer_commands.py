@@ -21,14 +21,13 @@ from adk_graph_memory.cli.application import (
     UserFilterOption,
     command,
 )
-from adk_graph_memory.cli.lazy_modules import importer
+from adk_graph_memory.cli.lazy_modules import chat_forms, import_records, importer, settings
 from adk_graph_memory.cli.memory_commands import RecordedOption, resolve_as_of
 from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, print_error, wants_json
 from adk_graph_memory.language.dates import parse_timezone
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.private_files import check_file_path
-from adk_graph_memory.runtime.settings import load_settings
 
 if TYPE_CHECKING:
     from adk_graph_memory.adk.importing.chat_forms import ChatOptions
@@ -225,15 +224,12 @@ async def import_from(
 def _make_chat_options(
     me: str | None, timezone: str | None, date_order: DateOrder | None, column: list[str] | None, at: str | None
 ) -> ChatOptions:
-    from adk_graph_memory.adk.importing.chat_forms import ChatOptions
-    from adk_graph_memory.adk.importing.records import parse_moment
-
-    zone = parse_timezone(timezone) if timezone else load_settings().timezone
+    zone = parse_timezone(timezone) if timezone else settings.load_settings().timezone
     columns = dict(one.partition("=")[::2] for one in column or ())
     if unknown := sorted(set(columns) - {"text", "author", "time", "session"}):
         raise UsageError(f"--column takes text, author, time or session, not {unknown[0]!r}: --column text=NAME")
-    moment = parse_moment(at, zone, "--at")
-    return ChatOptions(zone, date_order.value if date_order else None, columns, moment, me)
+    moment = import_records.parse_moment(at, zone, "--at")
+    return chat_forms.ChatOptions(zone, date_order.value if date_order else None, columns, moment, me)
 
 
 def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
