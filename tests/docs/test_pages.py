@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 import uuid
+import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -212,6 +213,11 @@ async def store_elsewhere(folder: Path) -> None:
     await write_sqlite_memory(folder / "memory.db", "elsewhere")
     (folder / "mem0.json").write_text(json.dumps(make_mem0_export()), encoding="utf-8")
     (folder / "memories.json").write_text(json.dumps(make_bank_export("elsewhere")), encoding="utf-8")
+    (folder / "chat.txt").write_text("14/03/2025, 15:07 - Ana Pinto: Rex hides from thunder.\n", encoding="utf-8")
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Rex hides from thunder."]}}
+    chat = {"id": "c1", "create_time": 1.7e9, "mapping": {"m1": {"message": message}}}
+    with zipfile.ZipFile(folder / "export.zip", "w") as archive:
+        archive.writestr("conversations.json", json.dumps([chat]))
 
 
 def free_port() -> int:
