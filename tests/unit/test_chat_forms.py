@@ -92,7 +92,7 @@ def test_a_chat_of_an_iphone_in_its_archive(read: Callable[..., Any], tmp_path: 
     messages, skipped = read("whatsapp", (tmp_path / "made.zip").read_bytes(), "chat.zip")
     assert messages == [
         ("Ana", "2024-12-31 21:06", "Happy new year!"),
-        ("Ben", "2025-01-01 00:00", "And to you"),
+        ("~\u202fBen", "2025-01-01 00:00", "And to you"),
     ]
     assert skipped == {"of the service itself": 2, "without words": 2}
 
@@ -368,3 +368,31 @@ async def test_whatever_stands_in_an_export_is_read_or_refused(tmp_path: Path, f
             outcomes["refused"] += 1
     assert outcomes["read"] > 10
     assert outcomes["refused"] > 5
+
+
+def test_no_words_come_into_another_s_mouth(read: Callable[..., Any], tmp_path: Path) -> None:
+    chat = (
+        '[12/31/24, 9:05:33 PM] Ana: hi\n[12/31/24, 9:06:00 PM] ~ Ana: ho\n[12/31/24, 9:07:00 PM] J. "Pep" Roig: <hug>'
+    )
+    assert [one[0] for one in read("whatsapp", chat)[0]] == ["Ana", "~ Ana", 'J. "Pep" Roig']
+    chats = [{"messages": [MESSAGES[0], {"role": "user", "content": text}]} for text in ("a", "b", "a")]
+    path = tmp_path / "openai.json"
+    path.write_text(json.dumps(chats))
+    rows = FORMS["openai"](ChatFiles(path), ChatOptions(ZONE, at=datetime(2025, 1, 1, tzinfo=ZONE)))
+    assert len({row.session_id for row in rows if isinstance(row, Message)}) == 3
+    senders = [
+        {"uuid": str(n), "sender": sender, "text": "t", "created_at": "2025-01-01"}
+        for n, sender in enumerate((None, "user"))
+    ]
+    assert [one[0] for one in read("claude", json.dumps([{"uuid": "c", "chat_messages": senders}]))[0]] == ["user"]
+
+
+def test_no_text_is_cut(read: Callable[..., Any]) -> None:
+    table = 'time,author,text\n2025-03-14 12:00,Ana,Hello, you\n2025-03-14 12:01,Ana,"He said ""no"", twice"\n'
+    assert read("csv", table, "chat.csv") == ([("Ana", "2025-03-14 12:01", 'He said "no", twice')], {"unreadable": 1})
+
+
+@pytest.mark.parametrize("day", ["25-03-14", "67/03/2510"])
+def test_a_day_of_another_calendar_or_order_is_not_guessed(read: Callable[..., Any], day: str) -> None:
+    with pytest.raises((errors.InvalidArgument, errors.UnreadableTranscript)):
+        read("whatsapp", f"{day}, 10:00 - Ana: hi")

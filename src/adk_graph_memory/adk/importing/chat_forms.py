@@ -11,6 +11,8 @@ import io
 import json
 import re
 import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -27,7 +29,7 @@ from adk_graph_memory.records.reports import MEDIA, SUPERSEDED_ANSWER, SYSTEM_LI
 
 USER_AUTHOR, AGENT_AUTHOR = "user", "assistant"
 _DATE_ORDERS = ("dmy", "mdy")
-"""How a day may be written whose first number is no year."""
+"""How a day may be written whose first number has less than three digits; with dashes, the year may come first."""
 
 
 class Message(NamedTuple):
@@ -73,32 +75,36 @@ class ChatFiles:
     """
 
     def __init__(self, path: Path) -> None:
-        if not path.exists():
-            raise errors.NotFound(f"There is no file {path}.", what=f"file {path}", where="the path")
-        self.path = path
-        self._archive = zipfile.ZipFile(path) if path.is_file() and zipfile.is_zipfile(path) else None
+        try:
+            if not path.exists():
+                raise errors.NotFound(f"There is no file {path}.", what=f"file {path}", where="the path")
+            self.path = path
+            self._archive = zipfile.ZipFile(path) if path.is_file() and zipfile.is_zipfile(path) else None
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise make_format_error(str(path)[:200], "a file, a folder or a ZIP archive", str(error)[:200]) from error
 
     def list_names(self) -> list[str]:
         """List the files' names, with the folders that they are in."""
         if self._archive:
-            return sorted(name for name in self._archive.namelist() if not name.endswith("/"))
+            names = (name for name in self._archive.namelist() if not name.startswith("__MACOSX/"))
+            return sorted(name for name in names if not name.endswith("/"))
         if self.path.is_dir():
             return sorted(file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file())
         return [self.path.name]
 
-    def find_name(self, pattern: str, expected: str) -> str:
-        """Find the file whose name matches the pattern, or the only one.
+    def find_names(self, pattern: str, expected: str) -> list[str]:
+        """Find the files whose names match the pattern, or the only one.
 
         Raises:
             errors.UnreadableTranscript: there is none.
         """
         names = self.list_names()
         if not self._archive and self.path.is_file():
-            return names[0]
+            return names
         found = [name for name in names if re.search(pattern, PurePosixPath(name).name)]
         if not found:
             raise make_format_error(str(self.path), expected, f"it holds {', '.join(names[:5]) or 'nothing'}")
-        return found[0]
+        return found
 
     def describe_place(self, name: str) -> str:
         """Say where a file is: in an archive or a folder, or the path itself."""
@@ -120,7 +126,7 @@ class ChatFiles:
             raise make_format_error(
                 f"{self.path}, {name}", expected, f"it is no UTF-8 text ({error.reason})"
             ) from error
-        except (OSError, RuntimeError, zipfile.BadZipFile) as error:
+        except (OSError, RuntimeError, NotImplementedError, zlib.error, zipfile.BadZipFile) as error:
             raise make_format_error(self.describe_place(name), expected, str(error)) from error
 
     def read_json(self, name: str, expected: str) -> Any:
@@ -153,15 +159,18 @@ _HEADER = re.compile(
     rf"(?:[\s\u202f\u00a0]*(?P<after>{_HALF}))?(?(bracket)\]\s?|[\s\u202f\u00a0]+[-–]\s)(?P<rest>.*)$",
     re.DOTALL,
 )
-_SPEAKER = re.compile(r"^[\u200e\u200f~\s\u202f\u00a0]*([^:\"“”„«»\n]{1,80}?): ?(.*)$", re.DOTALL)
+_SPEAKER = re.compile(r"^[\u200e\u200f\s\u202f\u00a0]*([^:\n]{1,80}?): ?(.*)$", re.DOTALL)
+_OPEN_QUOTE = re.compile(r'^[^"]*"(?:[^"]*"[^"]*")*[^"]*$|[“„«][^”“»]*$')
+"""A name has none; the colon in a notice stands within a group's name."""
 _ATTACHED = (
     "file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato|arquivo anexado|bestand bijgevoegd"
 )
 _OMITTED = re.compile(
-    r"^(?:<[^<>\n]{3,40}>|\u200e?[A-Z]{3}-\d{8}-WA\d+\.\w{2,5} \([^()\n]*\)|\u200e<[^<>\n]*: [^<>\n]+>"
+    r"^(?:<(?:[^<>\n]*[\s\u0900-\uffff])[^<>\n]*>|\u200e<[^<>\n]*: [^<>\n]+>"
+    r"|\u200e?[A-Z]{3}-\d{8}-WA\d+\.\w{2,5} \([^()\n]*\)"
     rf"|\u200e?[^\n]+\.\w{{2,5}} \((?:{_ATTACHED})\))(?=\n|$)"
 )
-_EDITED = re.compile(r"\s*(?:\u200e<[^<>]*>|<This message was edited>)\s*$")
+_EDITED = re.compile(r"(?:\u200e<[^<>]*>|<This message was edited>)$")
 _DELETED = (
     "This message was deleted|You deleted this message|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht"
     "|Se eliminó este mensaje|Eliminaste este mensaje|Ce message a été supprimé|Vous avez supprimé ce message"
@@ -173,7 +182,10 @@ _IS_DELETED = re.compile(rf"^(?:{_DELETED})\.?$")
 
 def read_whatsapp(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read a chat that WhatsApp exported as text, alone or in its ZIP archive."""
-    name = files.find_name(r"\.txt$", _WHATSAPP)
+    name = min(
+        files.find_names(r"\.txt$", _WHATSAPP),
+        key=lambda name: (not re.search(r"(?:^|/)_?[^/]*chat", name, re.I), name),
+    )
     entries = list[tuple[str, re.Match[str], list[str]]]()
     for number, line in enumerate(files.read_text(name, _WHATSAPP).replace("\r\n", "\n").split("\n"), 1):
         place = f"{files.path}, line {number}"
@@ -197,12 +209,12 @@ def read_whatsapp(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
 
 
 def _read_whatsapp_message(place: str, text: str, at: datetime) -> Row:
-    if (speaker := _SPEAKER.match(text)) is None:
+    if (speaker := _SPEAKER.match(text)) is None or _OPEN_QUOTE.search(speaker[1]):
         return SkippedRow(place, SYSTEM_LINE, text[:80])
     author, said = speaker[1].strip(), speaker[2]
     if omitted := _OMITTED.match(said):
         said = said[omitted.end() :]  # its caption
-    said = _EDITED.sub("", said)
+    said = _EDITED.sub("", said.rstrip())
     plain = said.replace("\u200e", "").strip()
     is_omitted = said.lstrip().startswith("\u200e") and plain.endswith(" omitted")  # the mark is no person's
     if not plain or is_omitted:
@@ -220,8 +232,12 @@ def _parse_clock(match: re.Match[str]) -> tuple[int, int, int]:
     return hour, int(match["minute"]), int(match["second"] or 0)
 
 
-def _choose_date_order(dates: Sequence[tuple[str, tuple[int, int, int]]], given: str | None, place: str) -> str:
+def _choose_date_order(
+    dates: Sequence[tuple[str, tuple[int, int, int]]], given: str | None, place: str, *, may_fall: bool = False
+) -> str:
     """Choose how days are written: as given, or as the only way in which each is one and none is before the last.
+
+    With ``may_fall`` the latest may also come first.
 
     Raises:
         errors.InvalidArgument: several ways are possible.
@@ -231,17 +247,19 @@ def _choose_date_order(dates: Sequence[tuple[str, tuple[int, int, int]]], given:
         return given
     parts = [tuple(map(int, re.findall(r"\d+", date))) for date, _ in dates]
     clocks = [clock for _, clock in dates]
-    possible = [order for order in _DATE_ORDERS if all(_is_day(part, order) for part in parts)]
+    orders = (*_DATE_ORDERS, "ymd") if any("-" in date for date, _ in dates) else _DATE_ORDERS
+    possible = [order for order in orders if all(_is_day(part, order) for part in parts)]
     if not possible:
         raise make_format_error(place, "days that are all written alike", f"{dates[0][0]!r} and others are not")
     if len(possible) > 1:
-        inversions = {order: _count_inversions(parts, clocks, order) for order in possible}
+        inversions = {order: _count_inversions(parts, clocks, order, may_fall=may_fall) for order in possible}
         least = min(inversions.values())
         possible = [order for order in possible if inversions[order] == least]
     if len({tuple(_order_parts(part, order) for part in parts) for order in possible}) > 1:
         example = next(date for date, part in zip(dates, parts, strict=True) if len({*part[:2]}) > 1)[0]
         raise errors.InvalidArgument(
-            reason=f"{example!r} in {place} may be two days, and no other line tells: give --date-order dmy or mdy"
+            reason=f"{example!r} in {place} may be two days, and no other line tells: "
+            f"give --date-order {' or '.join(possible)}"
         )
     return possible[0]
 
@@ -254,12 +272,15 @@ def _order_parts(parts: Sequence[int], order: str) -> tuple[int, int, int]:
 
 def _is_day(parts: Sequence[int], order: str) -> bool:
     year, month, day = _order_parts(parts, order)
-    return 1990 < year < 2100 and 1 <= month <= 12 and 1 <= day <= 31
+    return 1990 < year <= datetime.now(UTC).year + 1 and 1 <= month <= 12 and 1 <= day <= 31
 
 
-def _count_inversions(parts: Sequence[tuple[int, ...]], clocks: Sequence[tuple[int, int, int]], order: str) -> int:
+def _count_inversions(
+    parts: Sequence[tuple[int, ...]], clocks: Sequence[tuple[int, int, int]], order: str, *, may_fall: bool
+) -> int:
     days = [(*_order_parts(part, order), *clock) for part, clock in zip(parts, clocks, strict=True)]
-    return sum(later < earlier for earlier, later in pairwise(days))
+    falls, rises = sum(b < a for a, b in pairwise(days)), sum(b > a for a, b in pairwise(days))
+    return min(falls, rises) if may_fall else falls
 
 
 def _combine_date(date: str, clock: tuple[int, int, int], order: str, zone: tzinfo) -> datetime:
@@ -311,11 +332,16 @@ def _join_texts(parts: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
+def _list_conversations(files: ChatFiles, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in files.find_names(r"^conversations.*\.json$", expected):
+        place = f"{files.describe_place(name)}, conversation"
+        yield from _list_objects(files.read_json(name, expected), place, expected)
+
+
 def read_chatgpt(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read ``conversations.json`` of ChatGPT's export: of each conversation the branch that it shows."""
     expected = "ChatGPT's conversations.json"
-    name = files.find_name(r"^conversations.*\.json$", expected)
-    for place, chat in _list_objects(files.read_json(name, expected), f"{files.path}, conversation", expected):
+    for place, chat in _list_conversations(files, expected):
         if not isinstance(nodes := chat.get("mapping"), dict):
             raise make_format_error(place, expected, f"there is {describe_value(chat)}")
         branch = _follow_branch(nodes, _get_id(chat, "current_node"))
@@ -350,29 +376,34 @@ def _follow_branch(nodes: Mapping[str, Any], shown: str | None) -> dict[str, Non
 def read_claude(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read ``conversations.json`` of Claude's export."""
     expected = "Claude's conversations.json"
-    name = files.find_name(r"^conversations.*\.json$", expected)
-    for place, chat in _list_objects(files.read_json(name, expected), f"{files.path}, conversation", expected):
+    for place, chat in _list_conversations(files, expected):
+        id = _get_id(chat, "uuid") or digest(json.dumps(chat, sort_keys=True))[:16]
         for here, message in _list_messages(chat, "chat_messages", place, expected):
             blocks = message.get("content")
             said = [block for block in blocks if _get(block, "type") == "text"] if isinstance(blocks, list) else []
             text = _join_texts(said) or str(message.get("text") or "")
-            is_agent = str(message.get("sender")).lower() != "human"
+            if (sender := message.get("sender")) not in ("human", "user", "assistant"):
+                yield SkippedRow(here, SYSTEM_LINE, f"sender {sender!r}"[:80])
+                continue
             at = message.get("created_at") or chat.get("created_at")
             yield _make_message(
-                here, text, at, options, is_agent, f"claude-{_get_id(chat, 'uuid')}", _get_id(message, "uuid")
+                here, text, at, options, sender == "assistant", f"claude-{id}", _get_id(message, "uuid")
             )
 
 
 def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read lists of messages as OpenAI's API takes them: one, several, or one on each line."""
     expected = 'messages such as {"role": "user", "content": "Hello"}'
-    [name] = files.list_names()[:1]
+    [name, *_] = files.find_names(r"\.jsonl?$", expected)
+    seen = Counter[str]()
     value = files.read_json(name, expected)
     if isinstance(value, list) and value and all(_get(one, "role") for one in value):
         value = {"messages": value}
     for place, chat in _list_objects(value, f"{files.path}, conversation", expected):
         messages = _list_messages(chat, "messages", place, expected)
-        id = _get_id(chat, "id") or _get_id(chat, "conversation_id") or digest(json.dumps(chat["messages"][:1]))[:16]
+        id = _get_id(chat, "id") or _get_id(chat, "conversation_id") or digest(*_first_said(messages))[:16]
+        seen[id] += 1
+        id = id if seen[id] == 1 else f"{id}-{seen[id]}"
         for here, message in messages:
             if (role := message.get("role")) not in ("user", "assistant"):
                 yield SkippedRow(here, SYSTEM_LINE, str(role))
@@ -384,6 +415,11 @@ def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
             )
             at = next(filter(None, times), None)
             yield _make_message(here, text, at, options, role == "assistant", f"openai-{id}", _get_id(message, "id"))
+
+
+def _first_said(messages: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """The first message of the user, which tells conversations of one system prompt apart."""
+    return [json.dumps(message.get("content")) for _, message in messages if message.get("role") == "user"][:1]
 
 
 def _make_message(
@@ -412,9 +448,11 @@ _SAID_SUBTYPES = (None, "thread_broadcast", "me_message", "file_share", "bot_mes
 
 def read_slack(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read Slack's export, in its ZIP archive or unpacked; each channel's day is a session."""
-    users_file = files.find_name(r"^users\.json$", _SLACK)
+    [users_file, *_] = files.find_names(r"^users\.json$", _SLACK)
     users = _list_objects(files.read_json(users_file, _SLACK), f"{files.path}, {users_file}, user", _SLACK)
     names = {_get_id(user, "id"): _name_user(user) for _, user in users}
+    counts = Counter(names.values())
+    names = {id: f"{name} ({id})" if name and counts[name] > 1 else name for id, name in names.items()}
     for name in files.list_names():
         path = PurePosixPath(name)
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}\.json", path.name):
@@ -455,21 +493,27 @@ _COLUMNS = {
 def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read a table with a line for each message."""
     expected = "a CSV file with a line of column names"
-    name = files.find_name(r"\.(?:csv|tsv)$", expected)
+    [name, *_] = files.find_names(r"\.(?:csv|tsv)$", expected)
     text = files.read_text(name, expected)
     try:
-        dialect: Any = csv.Sniffer().sniff(text[:8192], ",;\t|")
+        delimiter = csv.Sniffer().sniff(text.partition("\n")[0], ",;\t|").delimiter
     except csv.Error:
-        dialect = csv.excel
-    rows = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
+        delimiter = ","
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     columns = _find_columns([column or "" for column in rows.fieldnames or ()], options.columns, str(files.path))
-    table = [
-        (f"{files.path}, line {rows.line_num}", {what: row.get(column) or "" for what, column in columns.items()})
-        for row in rows
-    ]
+    table = []
+    for cells in rows:
+        place = f"{files.path}, line {rows.line_num}"
+        if None in cells:
+            yield SkippedRow(
+                place, "unreadable", "it has more columns than the first line: is a text without its quotes?"
+            )
+        else:
+            table.append((place, {what: cells.get(column) or "" for what, column in columns.items()}))
     matches = [_match_local_time(row["time"]) for _, row in table]
     dates = [(match["date"], _parse_clock(match)) for match in matches if match]
-    order = _choose_date_order(dates, options.date_order, str(files.path)) if dates else ""
+    order = _choose_date_order(dates, options.date_order, str(files.path), may_fall=True) if dates else ""
     for (place, row), match in zip(table, matches, strict=True):
         at: object = row["time"].strip()
         try:

@@ -59,6 +59,8 @@ class ChatSource:
         rows = [_check_names(row) for row in FORMS[self._form](ChatFiles(self._path), self._options)]
         self._skipped = [row for row in rows if isinstance(row, SkippedRow)]
         messages = [row for row in rows if isinstance(row, Message)]
+        if self._form == "csv":
+            messages.sort(key=lambda message: message.at)
         self.speakers = Counter(message.author for message in messages)
         if not messages:
             return
