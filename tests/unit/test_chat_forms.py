@@ -23,10 +23,10 @@ ZONE = ZoneInfo("Europe/Berlin")
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., tuple[list[tuple[str, str, str]], Counter[str]]]:
+def read_form(tmp_path: Path) -> Callable[..., tuple[list[tuple[str, str, str]], Counter[str]]]:
     """Write a file and read it: (author, local time, text) of each message, and the kinds of what is none."""
 
-    def read_form(
+    def read_written(
         form: str, content: str | bytes, name: str = "chat.txt", **options: Any
     ) -> tuple[list[tuple[str, str, str]], Counter[str]]:
         path = tmp_path / name
@@ -37,7 +37,7 @@ def read(tmp_path: Path) -> Callable[..., tuple[list[tuple[str, str, str]], Coun
         assert len(messages) + skipped.total() == len(rows)
         return [(one.author, f"{one.at.astimezone(ZONE):%Y-%m-%d %H:%M}", one.text) for one in messages], skipped
 
-    return read_form
+    return read_written
 
 
 ANDROID = """\
@@ -61,8 +61,8 @@ Der Baum: schief wie immer
 """
 
 
-def test_a_chat_of_an_android_phone(read: Callable[..., Any]) -> None:
-    messages, skipped = read("whatsapp", ANDROID)
+def test_a_chat_of_an_android_phone(read_form: Callable[..., Any]) -> None:
+    messages, skipped = read_form("whatsapp", ANDROID)
     assert messages == [
         ("Ana", "2024-12-24 21:05", "Frohe Weihnachten!\nUnd bis morgen.\n\nPS: Zug um 9:10"),
         ("Ben", "2024-12-24 21:07", "Der Baum: schief wie immer"),
@@ -85,11 +85,11 @@ IPHONE = """\
 """
 
 
-def test_a_chat_of_an_iphone_in_its_archive(read: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_chat_of_an_iphone_in_its_archive(read_form: Callable[..., Any], tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "made.zip", "w") as archive:
         archive.writestr("_chat.txt", IPHONE)
         archive.writestr("00000012-PHOTO.jpg", b"\xff")
-    messages, skipped = read("whatsapp", (tmp_path / "made.zip").read_bytes(), "chat.zip")
+    messages, skipped = read_form("whatsapp", (tmp_path / "made.zip").read_bytes(), "chat.zip")
     assert messages == [
         ("Ana", "2024-12-31 21:06", "Happy new year!"),
         ("~\u202fBen", "2025-01-01 00:00", "And to you"),
@@ -109,17 +109,17 @@ def test_a_chat_of_an_iphone_in_its_archive(read: Callable[..., Any], tmp_path: 
         ("03/04/25, 00:30 - Ana: hi\n05/03/25, 00:30 - Ana: hi\n07/02/25, 00:30 - Ana: hi", "2025-03-04 00:30"),
     ],
 )
-def test_days_in_the_forms_of_other_places(read: Callable[..., Any], line: str, at: str) -> None:
+def test_days_in_the_forms_of_other_places(read_form: Callable[..., Any], line: str, at: str) -> None:
     """The last two only the whole file tells: there is no 13th month, and no message is before the last."""
-    assert read("whatsapp", line)[0][0][1] == at
+    assert read_form("whatsapp", line)[0][0][1] == at
 
 
-def test_a_day_that_may_be_two_is_asked_for(read: Callable[..., Any]) -> None:
+def test_a_day_that_may_be_two_is_asked_for(read_form: Callable[..., Any]) -> None:
     chat = "03/04/25, 10:00 - Ana: hi\n03/04/25, 10:01 - Ben: hi"
     with pytest.raises(errors.InvalidArgument, match=r"'03/04/25' .* give --date-order dmy or mdy"):
-        read("whatsapp", chat)
-    assert read("whatsapp", chat, date_order="dmy")[0][0][1] == "2025-04-03 10:00"
-    assert read("whatsapp", chat, date_order="mdy")[0][0][1] == "2025-03-04 10:00"
+        read_form("whatsapp", chat)
+    assert read_form("whatsapp", chat, date_order="dmy")[0][0][1] == "2025-04-03 10:00"
+    assert read_form("whatsapp", chat, date_order="mdy")[0][0][1] == "2025-03-04 10:00"
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_a_day_that_may_be_two_is_asked_for(read: Callable[..., Any]) -> None:
         ("csv", ""),
     ],
 )
-def test_what_is_of_another_form_is_named(read: Callable[..., Any], form: str, content: str | bytes) -> None:
+def test_what_is_of_another_form_is_named(read_form: Callable[..., Any], form: str, content: str | bytes) -> None:
     with pytest.raises((errors.UnreadableTranscript, errors.InvalidArgument), match="chat"):
-        read(form, content, "chat.csv" if form == "csv" else "chat.json")
+        read_form(form, content, "chat.csv" if form == "csv" else "chat.json")
 
 
 def make_node(role: str, parent: str | None, children: list[str], at: float | None = None, **content: Any) -> Any:
@@ -151,7 +151,7 @@ def make_node(role: str, parent: str | None, children: list[str], at: float | No
     return {"parent": parent, "children": children, "message": message}
 
 
-def test_chatgpt_shows_one_branch(read: Callable[..., Any]) -> None:
+def test_chatgpt_shows_one_branch(read_form: Callable[..., Any]) -> None:
     noon = datetime(2025, 3, 14, 12, tzinfo=ZONE).timestamp()
     nodes = {
         "root": {"parent": None, "children": ["s"], "message": None},
@@ -171,12 +171,12 @@ def test_chatgpt_shows_one_branch(read: Callable[..., Any]) -> None:
         ("user", "2025-03-14 12:01", "He is ill."),
     ]
     kinds = {"of the service itself": 3, "replaced by another answer": 1, "without words": 1}
-    assert read("chatgpt", json.dumps([chat]), "conversations.json") == (expected, kinds)
+    assert read_form("chatgpt", json.dumps([chat]), "conversations.json") == (expected, kinds)
     del chat["current_node"]
-    assert read("chatgpt", json.dumps([chat]), "conversations.json") == (expected, kinds)
+    assert read_form("chatgpt", json.dumps([chat]), "conversations.json") == (expected, kinds)
 
 
-def test_claude_has_blocks(read: Callable[..., Any]) -> None:
+def test_claude_has_blocks(read_form: Callable[..., Any]) -> None:
     blocks = [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": "Nice."}, {"type": "tool_use"}]
     messages = [
         {"uuid": "m1", "sender": "human", "text": "I moved to Faro.", "created_at": "2025-03-14T11:00:00Z"},
@@ -186,7 +186,7 @@ def test_claude_has_blocks(read: Callable[..., Any]) -> None:
         {"uuid": "m5", "sender": "human", "text": "No time of its own"},
     ]
     chat = {"uuid": "c1", "created_at": "2025-03-14T10:59:00Z", "chat_messages": messages}
-    assert read("claude", json.dumps([chat]), "conversations.json") == (
+    assert read_form("claude", json.dumps([chat]), "conversations.json") == (
         [
             ("user", "2025-03-14 12:00", "I moved to Faro."),
             ("assistant", "2025-03-14 12:01", "Nice."),
@@ -216,9 +216,9 @@ MESSAGES = [
         json.dumps({"messages": MESSAGES[:3]}) + "\n" + json.dumps({"messages": MESSAGES[3:]}),
     ],
 )
-def test_openai_s_lists_of_messages(read: Callable[..., Any], content: str) -> None:
-    assert read("openai", content)[1] == {"of the service itself": 2, "without words": 2, "without a time": 2}
-    assert read("openai", content, at=datetime(2025, 3, 14, tzinfo=ZONE)) == (
+def test_openai_s_lists_of_messages(read_form: Callable[..., Any], content: str) -> None:
+    assert read_form("openai", content)[1] == {"of the service itself": 2, "without words": 2, "without a time": 2}
+    assert read_form("openai", content, at=datetime(2025, 3, 14, tzinfo=ZONE)) == (
         [("user", "2025-03-14 00:00", "I am Ana."), ("assistant", "2025-03-14 00:00", "Hello\nAna")],
         {"of the service itself": 2, "without words": 2},
     )
@@ -274,7 +274,7 @@ def test_slack_names_its_people(tmp_path: Path, is_archive: bool) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_a_table_has_columns(read: Callable[..., Any], separator: str) -> None:
+def test_a_table_has_columns(read_form: Callable[..., Any], separator: str) -> None:
     lines = [
         ("Time", "Sender", "Message"),
         ("2025-03-14T12:00:00+01:00", "Ana", '"Hello\nthere"'),
@@ -288,7 +288,7 @@ def test_a_table_has_columns(read: Callable[..., Any], separator: str) -> None:
         ("soon", "Ben", "when?"),
     ]
     content = "\n".join(separator.join(line) for line in lines)
-    messages, skipped = read("csv", content, "chat.csv")
+    messages, skipped = read_form("csv", content, "chat.csv")
     assert messages == [
         ("Ana", "2025-03-14 12:00", "Hello\nthere"),
         ("Ben", "2025-03-14 12:01", "Hi"),
@@ -299,12 +299,12 @@ def test_a_table_has_columns(read: Callable[..., Any], separator: str) -> None:
     assert skipped == {"without a time": 1, "unreadable": 2, "without words": 1}
 
 
-def test_a_table_s_columns_may_be_named(read: Callable[..., Any]) -> None:
+def test_a_table_s_columns_may_be_named(read_form: Callable[..., Any]) -> None:
     content = "wann,wer,was\n2025-03-14 12:00,Ana,Hallo\n"
     with pytest.raises(errors.InvalidArgument, match=r"--column text=NAME\. Its columns are wann, wer, was"):
-        read("csv", content, "chat.csv")
+        read_form("csv", content, "chat.csv")
     named = {"text": "was", "author": "Wer", "time": "wann"}
-    assert read("csv", content, "chat.csv", columns=named)[0] == [("Ana", "2025-03-14 12:00", "Hallo")]
+    assert read_form("csv", content, "chat.csv", columns=named)[0] == [("Ana", "2025-03-14 12:00", "Hallo")]
 
 
 NODES = {
@@ -361,7 +361,7 @@ async def test_whatever_stands_in_an_export_is_read_or_refused(tmp_path: Path, f
             path.write_text(json.dumps(broken))
         source = ChatSource(path, form, "home", "a", ChatOptions(ZONE, at=datetime(2025, 1, 1, tzinfo=ZONE)))
         try:
-            await source.read()
+            await source.read_chat()
             pages = [page async for one in source.iterate_sessions() async for page in source.iterate_event_pages(one)]
             outcomes["read"] += bool(pages)
         except errors.GraphMemoryError:
@@ -370,11 +370,11 @@ async def test_whatever_stands_in_an_export_is_read_or_refused(tmp_path: Path, f
     assert outcomes["refused"] > 5
 
 
-def test_no_words_come_into_another_s_mouth(read: Callable[..., Any], tmp_path: Path) -> None:
+def test_no_words_come_into_another_s_mouth(read_form: Callable[..., Any], tmp_path: Path) -> None:
     chat = (
         '[12/31/24, 9:05:33 PM] Ana: hi\n[12/31/24, 9:06:00 PM] ~ Ana: ho\n[12/31/24, 9:07:00 PM] J. "Pep" Roig: <hug>'
     )
-    assert [one[0] for one in read("whatsapp", chat)[0]] == ["Ana", "~ Ana", 'J. "Pep" Roig']
+    assert [one[0] for one in read_form("whatsapp", chat)[0]] == ["Ana", "~ Ana", 'J. "Pep" Roig']
     chats = [{"messages": [MESSAGES[0], {"role": "user", "content": text}]} for text in ("a", "b", "a")]
     path = tmp_path / "openai.json"
     path.write_text(json.dumps(chats))
@@ -384,15 +384,18 @@ def test_no_words_come_into_another_s_mouth(read: Callable[..., Any], tmp_path: 
         {"uuid": str(n), "sender": sender, "text": "t", "created_at": "2025-01-01"}
         for n, sender in enumerate((None, "user"))
     ]
-    assert [one[0] for one in read("claude", json.dumps([{"uuid": "c", "chat_messages": senders}]))[0]] == ["user"]
+    assert [one[0] for one in read_form("claude", json.dumps([{"uuid": "c", "chat_messages": senders}]))[0]] == ["user"]
 
 
-def test_no_text_is_cut(read: Callable[..., Any]) -> None:
+def test_no_text_is_cut(read_form: Callable[..., Any]) -> None:
     table = 'time,author,text\n2025-03-14 12:00,Ana,Hello, you\n2025-03-14 12:01,Ana,"He said ""no"", twice"\n'
-    assert read("csv", table, "chat.csv") == ([("Ana", "2025-03-14 12:01", 'He said "no", twice')], {"unreadable": 1})
+    assert read_form("csv", table, "chat.csv") == (
+        [("Ana", "2025-03-14 12:01", 'He said "no", twice')],
+        {"unreadable": 1},
+    )
 
 
 @pytest.mark.parametrize("day", ["25-03-14", "67/03/2510"])
-def test_a_day_of_another_calendar_or_order_is_not_guessed(read: Callable[..., Any], day: str) -> None:
+def test_a_day_of_another_calendar_or_order_is_not_guessed(read_form: Callable[..., Any], day: str) -> None:
     with pytest.raises((errors.InvalidArgument, errors.UnreadableTranscript)):
-        read("whatsapp", f"{day}, 10:00 - Ana: hi")
+        read_form("whatsapp", f"{day}, 10:00 - Ana: hi")

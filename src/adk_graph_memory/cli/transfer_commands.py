@@ -129,15 +129,7 @@ class SourceKind(StrEnum):
     CSV = "csv"
 
 
-CHAT_KINDS = (
-    SourceKind.WHATSAPP,
-    SourceKind.CHATGPT,
-    SourceKind.CLAUDE,
-    SourceKind.OPENAI,
-    SourceKind.SLACK,
-    SourceKind.CSV,
-)
-SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE, *CHAT_KINDS)
+SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
 
 
 class DateOrder(StrEnum):
@@ -201,14 +193,15 @@ async def import_from(
 
     Whatever the graph already has stays as it is: an import can be repeated, and continues where it was interrupted.
     """
-    if remember and kind not in SESSION_KINDS:
+    is_chat = kind.value in chat_forms.FORMS
+    if remember and not is_chat and kind not in SESSION_KINDS:
         raise UsageError(
             "--remember is for other services' sessions; everything else can be found as soon as it is imported."
         )
     chat_options = (me, timezone, date_order, column, at)
-    if kind not in CHAT_KINDS and any(option is not None for option in chat_options):
+    if not is_chat and any(option is not None for option in chat_options):
         raise UsageError(f"--me, --timezone, --date-order, --column and --at are for chats, not for --from {kind}.")
-    chat = _make_chat_options(*chat_options) if kind in CHAT_KINDS else None
+    chat = _make_chat_options(*chat_options) if is_chat else None
     options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember, chat=chat)
 
     def show_progress(text: str) -> None:
@@ -226,7 +219,7 @@ def _make_chat_options(
 ) -> ChatOptions:
     zone = parse_timezone(timezone) if timezone else settings.load_settings().timezone
     columns = dict(one.partition("=")[::2] for one in column or ())
-    if unknown := sorted(set(columns) - {"text", "author", "time", "session"}):
+    if unknown := sorted(columns.keys() - chat_forms.COLUMNS.keys()):
         raise UsageError(f"--column takes text, author, time or session, not {unknown[0]!r}: --column text=NAME")
     moment = import_records.parse_moment(at, zone, "--at")
     return chat_forms.ChatOptions(zone, date_order.value if date_order else None, columns, moment, me)

@@ -197,13 +197,13 @@ def read_whatsapp(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
             raise make_format_error(place, _WHATSAPP, f"there is {line.strip()[:40]!r}")
     if not entries:
         raise make_format_error(str(files.path), _WHATSAPP, "no line is a message's")
-    dates = [(match["date"], _parse_clock(match)) for _, match, _ in entries]
-    order = _choose_date_order(dates, options.date_order, str(files.path))
-    for (place, _, lines), (date, clock) in zip(entries, dates, strict=True):
+    matches = [match for _, match, _ in entries]
+    order = _choose_date_order(matches, options.date_order, str(files.path))
+    for place, match, lines in entries:
         try:
-            at = _combine_date(date, clock, order, options.zone)
+            at = _parse_local_time(match, order, options.zone)
         except ValueError as error:
-            yield SkippedRow(place, "unreadable", f"{date!r} is no day ({error})")
+            yield SkippedRow(place, "unreadable", f"{match['date']!r} is no day ({error})")
             continue
         yield _read_whatsapp_message(place, "\n".join(lines).rstrip(), at)
 
@@ -232,8 +232,12 @@ def _parse_clock(match: re.Match[str]) -> tuple[int, int, int]:
     return hour, int(match["minute"]), int(match["second"] or 0)
 
 
+def _parse_date(match: re.Match[str]) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", match["date"])))
+
+
 def _choose_date_order(
-    dates: Sequence[tuple[str, tuple[int, int, int]]], given: str | None, place: str, *, may_fall: bool = False
+    matches: Sequence[re.Match[str]], given: str | None, place: str, *, may_fall: bool = False
 ) -> str:
     """Choose how days are written: as given, or as the only way in which each is one and none is before the last.
 
@@ -245,18 +249,17 @@ def _choose_date_order(
     """
     if given:
         return given
-    parts = [tuple(map(int, re.findall(r"\d+", date))) for date, _ in dates]
-    clocks = [clock for _, clock in dates]
-    orders = (*_DATE_ORDERS, "ymd") if any("-" in date for date, _ in dates) else _DATE_ORDERS
+    parts, clocks = [*map(_parse_date, matches)], [*map(_parse_clock, matches)]
+    orders = (*_DATE_ORDERS, "ymd") if any("-" in match["date"] for match in matches) else _DATE_ORDERS
     possible = [order for order in orders if all(_is_day(part, order) for part in parts)]
     if not possible:
-        raise make_format_error(place, "days that are all written alike", f"{dates[0][0]!r} and others are not")
+        raise make_format_error(place, "days that are all written alike", f"{matches[0]['date']!r} and others are not")
     if len(possible) > 1:
         inversions = {order: _count_inversions(parts, clocks, order, may_fall=may_fall) for order in possible}
         least = min(inversions.values())
         possible = [order for order in possible if inversions[order] == least]
     if len({tuple(_order_parts(part, order) for part in parts) for order in possible}) > 1:
-        example = next(date for date, part in zip(dates, parts, strict=True) if len({*part[:2]}) > 1)[0]
+        example = next(match["date"] for match, part in zip(matches, parts, strict=True) if len({*part[:2]}) > 1)
         raise errors.InvalidArgument(
             reason=f"{example!r} in {place} may be two days, and no other line tells: "
             f"give --date-order {' or '.join(possible)}"
@@ -283,9 +286,8 @@ def _count_inversions(
     return min(falls, rises) if may_fall else falls
 
 
-def _combine_date(date: str, clock: tuple[int, int, int], order: str, zone: tzinfo) -> datetime:
-    parts = tuple(map(int, re.findall(r"\d+", date)))
-    return datetime(*_order_parts(parts, order), *clock, tzinfo=zone)
+def _parse_local_time(match: re.Match[str], order: str, zone: tzinfo) -> datetime:
+    return datetime(*_order_parts(_parse_date(match), order), *_parse_clock(match), tzinfo=zone)
 
 
 # Assistants
@@ -481,7 +483,7 @@ def _name_user(user: Mapping[str, Any]) -> str | None:
     return next((name for name in names if isinstance(name, str) and name.strip()), None)
 
 
-_COLUMNS = {
+COLUMNS = {
     "text": ("text", "message", "content", "body"),
     "author": ("author", "sender", "from", "user", "name"),
     "time": ("time", "timestamp", "date", "datetime", "at", "created_at"),
@@ -512,13 +514,13 @@ def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
         else:
             table.append((place, {what: cells.get(column) or "" for what, column in columns.items()}))
     matches = [_match_local_time(row["time"]) for _, row in table]
-    dates = [(match["date"], _parse_clock(match)) for match in matches if match]
-    order = _choose_date_order(dates, options.date_order, str(files.path), may_fall=True) if dates else ""
+    dated = [match for match in matches if match]
+    order = _choose_date_order(dated, options.date_order, str(files.path), may_fall=True) if dated else ""
     for (place, row), match in zip(table, matches, strict=True):
         at: object = row["time"].strip()
         try:
             if match:
-                at = _combine_date(match["date"], _parse_clock(match), order, options.zone).isoformat()
+                at = _parse_local_time(match, order, options.zone).isoformat()
             elif re.fullmatch(r"\d{9,11}(?:\.\d+)?", row["time"].strip()):
                 at = float(row["time"])
         except ValueError as error:
@@ -543,7 +545,7 @@ def _match_local_time(value: str) -> re.Match[str] | None:
 def _find_columns(present: Sequence[str], given: Mapping[str, str], place: str) -> dict[str, str]:
     by_name = {column.strip().casefold(): column for column in present}
     found = {}
-    for what, names in _COLUMNS.items():
+    for what, names in COLUMNS.items():
         wanted = (given[what].strip().casefold(),) if what in given else names
         column = next((by_name[name] for name in wanted if name in by_name), None)
         if column is not None:

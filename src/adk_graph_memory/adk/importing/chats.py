@@ -45,7 +45,7 @@ class ChatSource:
         self.period: tuple[datetime, datetime] | None = None
         """the times of the first and of the last message"""
 
-    async def read(self) -> None:
+    async def read_chat(self) -> None:
         """Read the whole chat.
 
         Raises:
@@ -53,9 +53,9 @@ class ChatSource:
             errors.UnreadableTranscript: it is of another form.
             errors.InvalidArgument: what the options do not say cannot be told from it.
         """
-        await asyncio.to_thread(self._read)
+        await asyncio.to_thread(self._read_rows)
 
-    def _read(self) -> None:
+    def _read_rows(self) -> None:
         rows = [_check_names(row) for row in FORMS[self._form](ChatFiles(self._path), self._options)]
         self._skipped = [row for row in rows if isinstance(row, SkippedRow)]
         messages = [row for row in rows if isinstance(row, Message)]

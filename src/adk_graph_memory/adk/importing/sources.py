@@ -49,7 +49,7 @@ async def open_source(
         if owner is None or chat is None:
             raise errors.InvalidArgument(reason="a chat names no app and no user: give --app and --user")
         chat_source = ChatSource(Path(location), kind, owner.app_name, str(owner.user_id), chat)
-        await chat_source.read()
+        await chat_source.read_chat()
         yield chat_source
         return
     if kind == MEM0:
