@@ -81,6 +81,14 @@ async def test_a_chat_comes_once_and_then_what_is_new(memory: GraphMemory, app_n
     assert (found.author, found.at) == ("Ben", datetime(2024, 12, 25, 9, tzinfo=ZoneInfo("Europe/Berlin")))
 
 
+async def test_two_chats_that_begin_alike_stay_apart(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
+    for name, minute in (("Ben", 5), ("Cid", 7)):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(f"31.12.24, 21:0{minute} - Ana: Happy new year!\n31.12.24, 21:08 - {name}: And to you\n")
+        receipt = await import_source(memory, str(path), make_options(app_name))
+        assert receipt.sessions == {"new": 1, "read": 1}
+
+
 @pytest.mark.parametrize(("me", "user_id"), [("ANA", "u1"), (None, "ana")])
 async def test_the_user_is_one_of_the_speakers(
     memory: GraphMemory, app_name: str, tmp_path: Path, me: str | None, user_id: str

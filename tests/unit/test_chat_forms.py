@@ -399,3 +399,50 @@ def test_no_text_is_cut(read_form: Callable[..., Any]) -> None:
 def test_a_day_of_another_calendar_or_order_is_not_guessed(read_form: Callable[..., Any], day: str) -> None:
     with pytest.raises((errors.InvalidArgument, errors.UnreadableTranscript)):
         read_form("whatsapp", f"{day}, 10:00 - Ana: hi")
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "Anaがグループ名を「旅: リスボン」に変更しました",
+        "Ana ändrade gruppnamnet till ”Resa: Lissabon”",
+        "Ana changed the subject to ‘Trip: Lisbon’",
+        'Ana changed the subject to "Trip: Lisbon"',
+    ],
+)
+def test_a_group_s_name_has_no_speaker(read_form: Callable[..., Any], notice: str) -> None:
+    assert read_form("whatsapp", f"31/12/24, 21:05 - {notice}") == ([], {"of the service itself": 1})
+
+
+def test_an_unclosed_quote_takes_in_nobody_s_words(read_form: Callable[..., Any]) -> None:
+    table = 'author,time,text\nAna,2024-12-31T10:00:00Z,"hi\nBob,2024-12-31T10:01:00Z,I hate you\n'
+    with pytest.raises(errors.UnreadableTranscript, match=r"line \d cannot be imported: unexpected end of data"):
+        read_form("csv", table, "chat.csv")
+
+
+def test_a_bot_is_no_person_and_nobody_s_row_is_left_out(tmp_path: Path) -> None:
+    rows = [
+        {"subtype": "bot_message", "username": "Ana", "text": "I resign", "ts": "1741950000.1"},
+        {"text": "whose?", "ts": "1741950001.1"},
+        {"user": "U1", "text": "hi", "ts": "1741950002.1"},
+    ]
+    for name, value in {
+        "users.json": [{"id": "U1", "name": "Ana"}, {"name": "ghost"}],
+        "c/2025-03-14.json": rows,
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(value))
+    found = list(FORMS["slack"](ChatFiles(tmp_path), ChatOptions(ZONE)))
+    assert [(one.author, one.is_agent) if isinstance(one, Message) else one.kind for one in found] == [
+        ("Ana (bot)", True),
+        "unreadable",
+        ("Ana", False),
+    ]
+
+
+@pytest.mark.parametrize(("form", "ending"), [("whatsapp", "txt"), ("csv", "csv"), ("openai", "json")])
+def test_of_several_chats_none_is_left_out_silently(tmp_path: Path, form: str, ending: str) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.{ending}").write_text("31/12/24, 21:05 - Ana: hi")
+    with pytest.raises(errors.InvalidArgument, match=f"holds a.{ending}, b.{ending}: import each by itself"):
+        list(FORMS[form](ChatFiles(tmp_path), ChatOptions(ZONE)))

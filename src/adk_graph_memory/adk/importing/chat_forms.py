@@ -9,6 +9,7 @@ import csv
 import html
 import io
 import json
+import lzma
 import re
 import zipfile
 import zlib
@@ -106,6 +107,20 @@ class ChatFiles:
             raise make_format_error(str(self.path), expected, f"it holds {', '.join(names[:5]) or 'nothing'}")
         return found
 
+    def find_only_name(self, pattern: str, expected: str) -> str:
+        """Find the one file whose name matches the pattern.
+
+        Raises:
+            errors.UnreadableTranscript: there is none.
+            errors.InvalidArgument: there are several.
+        """
+        name, *others = self.find_names(pattern, expected)
+        if others:
+            more = " and more" if others[1:] else ""
+            reason = f"{self.path} holds {name}, {others[0]}{more}: import each by itself"
+            raise errors.InvalidArgument(reason=reason)
+        return name
+
     def describe_place(self, name: str) -> str:
         """Say where a file is: in an archive or a folder, or the path itself."""
         return f"{self.path}, {name}" if self._archive or self.path.is_dir() else str(self.path)
@@ -123,10 +138,9 @@ class ChatFiles:
                 content = (self.path / name if self.path.is_dir() else self.path).read_bytes()
             return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
         except UnicodeDecodeError as error:
-            raise make_format_error(
-                f"{self.path}, {name}", expected, f"it is no UTF-8 text ({error.reason})"
-            ) from error
-        except (OSError, RuntimeError, NotImplementedError, zlib.error, zipfile.BadZipFile) as error:
+            kind = "a broken ZIP archive" if content[:2] == b"PK" else f"no UTF-8 text ({error.reason})"
+            raise make_format_error(self.describe_place(name), expected, f"it is {kind}") from error
+        except (OSError, RuntimeError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
             raise make_format_error(self.describe_place(name), expected, str(error)) from error
 
     def read_json(self, name: str, expected: str) -> Any:
@@ -160,7 +174,7 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _SPEAKER = re.compile(r"^[\u200e\u200f\s\u202f\u00a0]*([^:\n]{1,80}?): ?(.*)$", re.DOTALL)
-_OPEN_QUOTE = re.compile(r'^[^"]*"(?:[^"]*"[^"]*")*[^"]*$|[“„«][^”“»]*$')
+_OPEN_QUOTE = re.compile(r'^[^"]*"(?:[^"]*"[^"]*")*[^"]*$|[“„«「『‘‚‹][^”“»」』’‘›]*$|^[^“„”]*”[^”]*$')
 """A name has none; the colon in a notice stands within a group's name."""
 _ATTACHED = (
     "file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato|arquivo anexado|bestand bijgevoegd"
@@ -182,10 +196,8 @@ _IS_DELETED = re.compile(rf"^(?:{_DELETED})\.?$")
 
 def read_whatsapp(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read a chat that WhatsApp exported as text, alone or in its ZIP archive."""
-    name = min(
-        files.find_names(r"\.txt$", _WHATSAPP),
-        key=lambda name: (not re.search(r"(?:^|/)_?[^/]*chat", name, re.I), name),
-    )
+    own_name = r"^_chat\.txt$" if "_chat.txt" in files.list_names() else r"\.txt$"  # what was attached is beside it
+    name = files.find_only_name(own_name, _WHATSAPP)
     entries = list[tuple[str, re.Match[str], list[str]]]()
     for number, line in enumerate(files.read_text(name, _WHATSAPP).replace("\r\n", "\n").split("\n"), 1):
         place = f"{files.path}, line {number}"
@@ -396,7 +408,7 @@ def read_claude(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
 def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read lists of messages as OpenAI's API takes them: one, several, or one on each line."""
     expected = 'messages such as {"role": "user", "content": "Hello"}'
-    [name, *_] = files.find_names(r"\.jsonl?$", expected)
+    name = files.find_only_name(r"\.jsonl?$", expected)
     seen = Counter[str]()
     value = files.read_json(name, expected)
     if isinstance(value, list) and value and all(_get(one, "role") for one in value):
@@ -443,16 +455,16 @@ def _make_message(
 # Teams and tables
 
 _SLACK = "Slack's export: users.json, and a folder with a file for each day of each channel"
-_SLACK_MENTION = re.compile(r"<@(\w+)(?:\|[^>]*)?>")
+_SLACK_MENTION = re.compile(r"<@(\w+)(?:\|[^<>]*)?>")
 _SLACK_LINK = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 _SAID_SUBTYPES = (None, "thread_broadcast", "me_message", "file_share", "bot_message")
 
 
 def read_slack(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read Slack's export, in its ZIP archive or unpacked; each channel's day is a session."""
-    [users_file, *_] = files.find_names(r"^users\.json$", _SLACK)
+    users_file = files.find_only_name(r"^users\.json$", _SLACK)
     users = _list_objects(files.read_json(users_file, _SLACK), f"{files.path}, {users_file}, user", _SLACK)
-    names = {_get_id(user, "id"): _name_user(user) for _, user in users}
+    names = {id: _name_user(user) for _, user in users if (id := _get_id(user, "id"))}
     counts = Counter(names.values())
     names = {id: f"{name} ({id})" if name and counts[name] > 1 else name for id, name in names.items()}
     for name in files.list_names():
@@ -468,10 +480,19 @@ def read_slack(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
             text = html.unescape(_SLACK_LINK.sub(lambda match: match[2] or match[1], text))
             id, at = _get_id(row, "client_msg_id") or _get_id(row, "ts"), str(row.get("ts"))
             at = datetime.fromtimestamp(float(at), UTC).isoformat() if re.fullmatch(r"\d{1,11}(\.\d+)?", at) else at
-            said = _make_message(place, text, at, options, "bot_id" in row, session_id, id)
-            user = _get_id(row, "user")
-            author = names.get(user) or _get_id(row, "username") or user or AGENT_AUTHOR
-            yield said._replace(author=author) if isinstance(said, Message) else said
+            is_agent = "bot_id" in row or row.get("subtype") == "bot_message"
+            said = _make_message(place, text, at, options, is_agent, session_id, id)
+            user = _get_id(row, "user") or ""
+            bot_name = _get_id(row, "username") or _get_id(row, "bot_profile", "name")
+            author = names.get(user) or bot_name or user
+            yield _name_author(said, f"{author} (bot)" if is_agent and author in names.values() else author)
+
+
+def _name_author(row: Row, author: str) -> Row:
+    """Give a message its author; without one it is nobody's."""
+    if not isinstance(row, Message):
+        return row
+    return row._replace(author=author) if author else SkippedRow(row.place, "unreadable", "it names no author")
 
 
 def _name_user(user: Mapping[str, Any]) -> str | None:
@@ -495,24 +516,26 @@ COLUMNS = {
 def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     """Read a table with a line for each message."""
     expected = "a CSV file with a line of column names"
-    [name, *_] = files.find_names(r"\.(?:csv|tsv)$", expected)
+    name = files.find_only_name(r"\.(?:csv|tsv)$", expected)
     text = files.read_text(name, expected)
     try:
         delimiter = csv.Sniffer().sniff(text.partition("\n")[0], ",;\t|").delimiter
     except csv.Error:
         delimiter = ","
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns = _find_columns([column or "" for column in rows.fieldnames or ()], options.columns, str(files.path))
     table = []
-    for cells in rows:
-        place = f"{files.path}, line {rows.line_num}"
-        if None in cells:
-            yield SkippedRow(
-                place, "unreadable", "it has more columns than the first line: is a text without its quotes?"
-            )
-        else:
-            table.append((place, {what: cells.get(column) or "" for what, column in columns.items()}))
+    try:
+        for cells in rows:
+            place = f"{files.path}, line {rows.line_num}"
+            if None in cells:
+                reason = "it has more columns than the first line: is a text without its quotes?"
+                yield SkippedRow(place, "unreadable", reason)
+            else:
+                table.append((place, {what: cells.get(column) or "" for what, column in columns.items()}))
+    except csv.Error as error:  # a quote that nobody closes would take in what others said
+        raise make_format_error(f"{files.path}, line {rows.line_num}", expected, str(error)) from error
     matches = [_match_local_time(row["time"]) for _, row in table]
     dated = [match for match in matches if match]
     order = _choose_date_order(dated, options.date_order, str(files.path), may_fall=True) if dated else ""
@@ -529,12 +552,9 @@ def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
         author, session = row["author"].strip(), row.get("session", "").strip()
         is_agent = author.casefold() == AGENT_AUTHOR
         said = _make_message(place, row["text"], at, options, is_agent, "", None)
-        if not isinstance(said, Message):
-            yield said
-        elif not author:
-            yield SkippedRow(place, "unreadable", "it names no author")
-        else:
-            yield said._replace(author=author, session_id=f"csv-{session}" if session else None)
+        named = _name_author(said, author)
+        session_id = f"csv-{session}" if session else None
+        yield named._replace(session_id=session_id) if isinstance(named, Message) else named
 
 
 def _match_local_time(value: str) -> re.Match[str] | None:

@@ -72,9 +72,12 @@ class ChatSource:
             id = message.session_id
             if id is None:
                 day = message.at.astimezone(self._options.zone).date().isoformat()
-                id = days.setdefault(day, f"{self._form}-{day}-{digest(message.author, message.text)[:8]}")
+                id = days.setdefault(
+                    day, f"{self._form}-{day}-{digest(message.author, message.at.isoformat(), message.text)[:8]}"
+                )
             is_namesake = message.author.casefold() == USER_AUTHOR
-            author = USER_AUTHOR if message.author == me else "another user" if is_namesake else message.author
+            is_me = message.author == me and not message.is_agent
+            author = USER_AUTHOR if is_me else "another user" if is_namesake else message.author
             self._sessions.setdefault(id, []).append(message._replace(author=author))
 
     def _find_user(self, people: Collection[str]) -> str:
