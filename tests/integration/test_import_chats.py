@@ -116,6 +116,37 @@ async def test_somebody_called_user_is_not_the_user(memory: GraphMemory, app_nam
     assert [event.author for event in stored.events] == ["another user", "ANA", "user"]
 
 
+@pytest.mark.parametrize(
+    ("speakers", "me", "problem"),
+    [
+        (("\u202a+49\u00a0170 1\u202c", "Ben"), "+49 170 1", None),
+        (("~\u202fAna", "Ben"), "~ ana", None),
+        (("Jose\u0301", "Ben"), "JOS\u00c9", None),
+        (("ANA", "Ana"), "ana", "'ana' may be several of its speakers. Give --me with one of its speakers: ANA, Ana"),
+        (("assistant",), None, None),
+    ],
+)
+async def test_me_is_typed_as_it_looks(
+    tmp_path: Path, speakers: tuple[str, ...], me: str | None, problem: str | None
+) -> None:
+    path = tmp_path / "chat.csv"
+    path.write_text("time,author,text\n" + "".join(f"2025-01-02 10:00,{name},hi\n" for name in speakers))
+    options = ImportOptions("csv", "home", "u1", chat=ChatOptions(UTC, me=me))
+    if problem is None:
+        assert (await import_source(None, str(path), options)).events == {"read": len(speakers)}
+        return
+    with pytest.raises(errors.InvalidArgument, match=problem):
+        await import_source(None, str(path), options)
+
+
+async def test_a_zone_that_nobody_named_is_not_the_user_s(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(CHAT)
+    chat = ChatOptions(ZoneInfo("UTC"), me="Ana", sets_zone=False)
+    assert (await import_source(memory, str(path), make_options(app_name, chat=chat))).state_keys == 0
+    assert (await import_source(memory, str(path), make_options(app_name))).state_keys == 1
+
+
 async def test_whose_a_chat_becomes_must_be_said(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([{"role": "user", "content": "Hello"}]))

@@ -446,3 +446,30 @@ def test_of_several_chats_none_is_left_out_silently(tmp_path: Path, form: str, e
         (tmp_path / f"{name}.{ending}").write_text("31/12/24, 21:05 - Ana: hi")
     with pytest.raises(errors.InvalidArgument, match=f"holds a.{ending}, b.{ending}: import each by itself"):
         list(FORMS[form](ChatFiles(tmp_path), ChatOptions(ZONE)))
+
+
+@pytest.mark.parametrize("text", ["<I love you, Bob>", "<爱>", "<3"])
+def test_what_somebody_puts_in_brackets_is_said(read_form: Callable[..., Any], text: str) -> None:
+    assert read_form("whatsapp", f"31/12/24, 21:05 - Ana: {text}")[0][0][2] == text
+
+
+def test_a_message_of_no_known_role_is_named(read_form: Callable[..., Any]) -> None:
+    messages = [
+        {"role": role, "content": "hi", "created": 1.7e9} for role in ("user", "User", "human", 5, None, "tool")
+    ]
+    assert read_form("openai", json.dumps({"messages": messages}))[1] == {"unreadable": 4, "of the service itself": 1}
+    node = {"m": {"message": "hello"}, "n": {"message": {"author": None, "content": {"parts": ["words"]}}}}
+    assert read_form("chatgpt", json.dumps([{"mapping": node}]))[1] == {"unreadable": 2}
+
+
+def test_one_bad_day_holds_up_no_others(read_form: Callable[..., Any]) -> None:
+    table = (
+        "author,time,text\nAna,2024-12-31 10:00,a\nAna,2024-13-31 10:00,b\nAna,05/12/2024 10:00,c\nAna,14/12/2024,d\n"
+    )
+    assert read_form("csv", table, "chat.csv")[1] == {"unreadable": 1}
+
+
+def test_an_order_that_the_file_refutes_is_refused(read_form: Callable[..., Any]) -> None:
+    chat = "11/12/24, 10:00 - Ana: a\n31/12/24, 10:00 - Ana: b"
+    with pytest.raises(errors.UnreadableTranscript, match="'31/12/24' is no day in the order mdy"):
+        read_form("whatsapp", chat, date_order="mdy")

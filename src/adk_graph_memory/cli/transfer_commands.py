@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -201,8 +202,8 @@ async def import_from(
     chat_options = (me, timezone, date_order, column, at)
     if not is_chat and any(option is not None for option in chat_options):
         raise UsageError(f"--me, --timezone, --date-order, --column and --at are for chats, not for --from {kind}.")
-    chat = _make_chat_options(*chat_options) if is_chat else None
-    options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember, chat=chat)
+    options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember)
+    options = replace(options, chat=_make_chat_options(*chat_options)) if is_chat else options
 
     def show_progress(text: str) -> None:
         announce(f"{'Reading' if dry_run else 'Importing'}: {text}")
@@ -222,7 +223,8 @@ def _make_chat_options(
     if unknown := sorted(columns.keys() - chat_forms.COLUMNS.keys()):
         raise UsageError(f"--column takes text, author, time or session, not {unknown[0]!r}: --column text=NAME")
     moment = import_records.parse_moment(at, zone, "--at")
-    return chat_forms.ChatOptions(zone, date_order.value if date_order else None, columns, moment, me)
+    order = date_order.value if date_order else None
+    return chat_forms.ChatOptions(zone, order, columns, moment, me, sets_zone=timezone is not None)
 
 
 def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:

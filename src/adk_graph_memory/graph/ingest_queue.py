@@ -176,7 +176,7 @@ async def lease_turns(
                 pending_reason=pending_reason,
                 context=CONTEXT_TURNS,
                 entities=MAX_KNOWN_ENTITIES,
-                familiar=0 if model == "rules" else FAMILIAR_FACTS - 1,
+                familiar=0 if model == "rules" else FAMILIAR_FACTS,
                 facts=RECOGNIZING_FACTS,
                 texts=MAX_UNEMBEDDED_MEMORIES,
             )

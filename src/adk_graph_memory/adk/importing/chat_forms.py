@@ -58,6 +58,7 @@ class ChatOptions:
         columns: of a CSV file: the name of the column for ``text``, ``author``, ``time`` and ``session``.
         at: the time of messages that have none.
         me: which of the speakers is the user; by default the one who has the user's id.
+        sets_zone: whether the zone becomes the user's, if they have none: not one that is only a default.
     """
 
     zone: tzinfo
@@ -65,6 +66,7 @@ class ChatOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     at: datetime | None = None
     me: str | None = None
+    sets_zone: bool = True
 
 
 class ChatFiles:
@@ -179,8 +181,12 @@ _OPEN_QUOTE = re.compile(r'^[^"]*"(?:[^"]*"[^"]*")*[^"]*$|[“„«「『‘‚�
 _ATTACHED = (
     "file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato|arquivo anexado|bestand bijgevoegd"
 )
+_LEFT_OUT = (
+    "Media omitted|Medien ausgeschlossen|Multimedia omitido|Archivo omitido|Médias omis|Media omessi|Mídia oculta"
+    "|Arquivo de mídia oculto|Ficheiro não revelado|Media weggelaten|Без медиафайлов"
+)
 _OMITTED = re.compile(
-    r"^(?:<(?:[^<>\n]*[\s\u0900-\uffff])[^<>\n]*>|\u200e<[^<>\n]*: [^<>\n]+>"
+    rf"^(?:<(?:{_LEFT_OUT})>|\u200e<[^<>\n]*: [^<>\n]+>"
     r"|\u200e?[A-Z]{3}-\d{8}-WA\d+\.\w{2,5} \([^()\n]*\)"
     rf"|\u200e?[^\n]+\.\w{{2,5}} \((?:{_ATTACHED})\))(?=\n|$)"
 )
@@ -259,13 +265,18 @@ def _choose_date_order(
         errors.InvalidArgument: several ways are possible.
         errors.UnreadableTranscript: no way is.
     """
-    if given:
-        return given
+    matches = [match for match in matches if _parse_date(match)[0] < 1000]  # of others the year comes first
+    if not matches:
+        return "ymd"
     parts, clocks = [*map(_parse_date, matches)], [*map(_parse_clock, matches)]
-    orders = (*_DATE_ORDERS, "ymd") if any("-" in match["date"] for match in matches) else _DATE_ORDERS
+    has_dashes = any("-" in match["date"] for match in matches)
+    orders = [given] if given else [*_DATE_ORDERS, "ymd"] if has_dashes else [*_DATE_ORDERS]
     possible = [order for order in orders if all(_is_day(part, order) for part in parts)]
     if not possible:
-        raise make_format_error(place, "days that are all written alike", f"{matches[0]['date']!r} and others are not")
+        order = max(orders, key=lambda order: sum(_is_day(part, order) for part in parts))
+        bad = next(match["date"] for match, part in zip(matches, parts, strict=True) if not _is_day(part, order))
+        expected = "days that are all written alike, or their order as --date-order"
+        raise make_format_error(place, expected, f"{bad!r} is no day in the order {order}")
     if len(possible) > 1:
         inversions = {order: _count_inversions(parts, clocks, order, may_fall=may_fall) for order in possible}
         least = min(inversions.values())
@@ -280,7 +291,7 @@ def _choose_date_order(
 
 
 def _order_parts(parts: Sequence[int], order: str) -> tuple[int, int, int]:
-    order = "ymd" if parts[0] > 31 else order
+    order = "ymd" if parts[0] > 999 else order
     year, month, day = (parts[order.index(part)] for part in "ymd")
     return year + 2000 if year < 100 else year, month, day
 
@@ -303,6 +314,8 @@ def _parse_local_time(match: re.Match[str], order: str, zone: tzinfo) -> datetim
 
 
 # Assistants
+
+_SILENT_ROLES = ("system", "developer", "tool", "function")
 
 
 def _get(value: Any, *keys: str) -> Any:
@@ -331,6 +344,12 @@ def _list_objects(value: Any, place: str, expected: str) -> list[tuple[str, dict
         if not isinstance(one, dict):
             raise make_format_error(here, expected, f"there is {describe_value(one)}")
     return objects
+
+
+def _skip_role(place: str, role: Any) -> SkippedRow:
+    """Leave out what a system or a tool says; whatever has another role cannot be read."""
+    is_silent = isinstance(role, str) and role in _SILENT_ROLES
+    return SkippedRow(place, SYSTEM_LINE if is_silent else "unreadable", f"its role is {role!r}"[:80])
 
 
 def _list_messages(chat: Mapping[str, Any], key: str, place: str, expected: str) -> list[tuple[str, dict[str, Any]]]:
@@ -365,8 +384,10 @@ def read_chatgpt(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
             if not (message := _get(nodes[id], "message")):
                 continue
             role, kind = _get(message, "author", "role"), _get(message, "content", "content_type")
-            is_said = role in ("user", "assistant") and kind in ("text", "multimodal_text")
-            if not is_said or _get(message, "metadata", "is_visually_hidden_from_user"):
+            is_hidden = _get(message, "metadata", "is_visually_hidden_from_user")
+            if role not in ("user", "assistant") or kind is None:
+                yield _skip_role(place, role)
+            elif kind not in ("text", "multimodal_text") or is_hidden:
                 yield SkippedRow(place, SYSTEM_LINE, f"{role}, {kind}")
             elif id not in branch:
                 yield SkippedRow(place, SUPERSEDED_ANSWER, id)
@@ -397,7 +418,7 @@ def read_claude(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
             said = [block for block in blocks if _get(block, "type") == "text"] if isinstance(blocks, list) else []
             text = _join_texts(said) or str(message.get("text") or "")
             if (sender := message.get("sender")) not in ("human", "user", "assistant"):
-                yield SkippedRow(here, SYSTEM_LINE, f"sender {sender!r}"[:80])
+                yield _skip_role(here, sender)
                 continue
             at = message.get("created_at") or chat.get("created_at")
             yield _make_message(
@@ -420,7 +441,7 @@ def read_openai(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
         id = id if seen[id] == 1 else f"{id}-{seen[id]}"
         for here, message in messages:
             if (role := message.get("role")) not in ("user", "assistant"):
-                yield SkippedRow(here, SYSTEM_LINE, str(role))
+                yield _skip_role(here, role)
                 continue
             content = message.get("content")
             text = content if isinstance(content, str) else _join_texts(content)
@@ -538,7 +559,7 @@ def read_csv(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
         raise make_format_error(f"{files.path}, line {rows.line_num}", expected, str(error)) from error
     matches = [_match_local_time(row["time"]) for _, row in table]
     dated = [match for match in matches if match]
-    order = _choose_date_order(dated, options.date_order, str(files.path), may_fall=True) if dated else ""
+    order = _choose_date_order(dated, options.date_order, str(files.path), may_fall=True)
     for (place, row), match in zip(table, matches, strict=True):
         at: object = row["time"].strip()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
@@ -80,29 +81,29 @@ class ChatSource:
             author = USER_AUTHOR if is_me else "another user" if is_namesake else message.author
             self._sessions.setdefault(id, []).append(message._replace(author=author))
 
-    def _find_user(self, people: Collection[str]) -> str:
-        """Find which of the people is the user.
+    def _find_user(self, people: Collection[str]) -> str | None:
+        """Find which of the people is the user; None if nobody but an assistant speaks.
 
         Raises:
             errors.InvalidArgument: that is not clear.
         """
         wanted = self._options.me or self._user_id
-        by_name = {name.casefold(): name for name in people} | {name: name for name in people}
-        me = by_name.get(wanted) or by_name.get(wanted.casefold())
-        me = me or (None if self._options.me else by_name.get(USER_AUTHOR))
-        if me is None:
-            names = ", ".join(sorted(set(by_name.values()))[:12]) or "nobody"
-            asked = (
-                f"{self._options.me!r} says nothing in it" if self._options.me else "it does not say who the user is"
-            )
-            raise errors.InvalidArgument(reason=f"{self._path}: {asked}. Give --me with one of its speakers: {names}")
-        return me
+        alike = [name for name in people if _fold_name(name) == _fold_name(wanted)]
+        found = [wanted] if wanted in people else alike
+        if not found and not self._options.me:
+            found = [name for name in people if name == USER_AUTHOR]
+        if len(found) == 1 or not people:
+            return next(iter(found), None)
+        names = ", ".join(sorted(found or people)[:12])
+        asked = f"{self._options.me!r} says nothing in it" if self._options.me else "it does not say who the user is"
+        asked = f"{wanted!r} may be several of its speakers" if found else asked
+        raise errors.InvalidArgument(reason=f"{self._path}: {asked}. Give --me with one of its speakers: {names}")
 
     async def iterate_states(self) -> AsyncIterator[SourceState | SkippedRow]:
         """Iterate over what is no message, and the user's time zone."""
         for row in self._skipped:
             yield row
-        if zone := getattr(self._options.zone, "key", None):
+        if self._options.sets_zone and (zone := getattr(self._options.zone, "key", None)):
             key = TIMEZONE_KEY.removeprefix("user:")
             yield SourceState(f"{self._path}, time zone", self._app_name, self._user_id, {key: zone})
 
@@ -124,6 +125,12 @@ class ChatSource:
             events.append(SourceEvent(message.place, _make_event(message, id).model_dump_json(exclude_none=True)))
         for start in range(0, len(events), PAGE_SIZE):
             yield events[start : start + PAGE_SIZE]
+
+
+def _fold_name(name: str) -> str:
+    """A name as somebody types it: without invisible marks, in any case."""
+    visible = (letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return " ".join("".join(visible).casefold().split())
 
 
 def _check_names(row: Row) -> Row:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from adk_graph_memory import errors
@@ -211,7 +212,7 @@ class ImportOptions:
     user_id: str | None = None
     remembers: bool = False
     """queue what was said in the sessions for memory"""
-    chat: ChatOptions | None = None
+    chat: ChatOptions = field(default_factory=partial(ChatOptions, UTC, sets_zone=False))
     """how to read an exported chat; by default as its file says"""
 
 
@@ -366,7 +367,7 @@ async def import_source(
     """
     importer = Importer(memory, options, on_progress)
     owner = None if options.app_name is None or options.user_id is None else Scope(options.app_name, options.user_id)
-    async with open_source(options.source, location, owner, options.chat or ChatOptions(UTC)) as source:
+    async with open_source(options.source, location, owner, options.chat) as source:
         try:
             if isinstance(source, ExportFile):
                 engine = memory.engine if memory else None

@@ -28,9 +28,7 @@ Source = SessionTables | MemoryEvents | MemoryExport | ExportFile | ChatSource
 
 
 @asynccontextmanager
-async def open_source(
-    kind: str, location: str, owner: Scope | None = None, chat: ChatOptions | None = None
-) -> AsyncIterator[Source]:
+async def open_source(kind: str, location: str, owner: Scope | None, chat: ChatOptions) -> AsyncIterator[Source]:
     """Open a source, check that it is of this kind, and close it at the end.
 
     Args:
@@ -46,7 +44,7 @@ async def open_source(
         errors.ConfigurationError: it is locked, the URL cannot be used, or a package is missing.
     """
     if kind in FORMS:
-        if owner is None or chat is None:
+        if owner is None:
             raise errors.InvalidArgument(reason="a chat names no app and no user: give --app and --user")
         chat_source = ChatSource(Path(location), kind, owner.app_name, str(owner.user_id), chat)
         await chat_source.read_chat()

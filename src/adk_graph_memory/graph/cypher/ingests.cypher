@@ -85,7 +85,7 @@ CALL () {
   RETURN collect({
     entity:
 // include known_entity
-    , facts: CASE WHEN weight <= $familiar THEN COLLECT {
+    , facts: CASE WHEN weight < $familiar THEN COLLECT {
       MATCH (n)<-[:SUBJECT|OBJECT]-(f:@Fact) WHERE f.open RETURN f.text ORDER BY f.timestamp, f.id LIMIT $facts
     } ELSE [] END
   }) AS entities
