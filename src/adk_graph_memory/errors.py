@@ -16,6 +16,7 @@ GraphMemoryError
 ├── SessionClosed
 ├── NotFound
 ├── ConfirmationMissing
+├── GraphNotEmpty
 ├── UnreadableTranscript
 ├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbeddingModelMissing  EmbedderFailed  CredentialsMissing
@@ -281,6 +282,13 @@ class NotFound(GraphMemoryError, LookupError):
 class ConfirmationMissing(GraphMemoryError):
     template = "{question} With --json, no question is asked: add --yes to confirm."
     question: str
+
+
+class GraphNotEmpty(GraphMemoryError):
+    template = """
+    A backup is restored into an empty graph, and {database} has users. Name an empty database (NEO4J_DATABASE), or
+    restore beside the other graph under a label prefix of its own (ADK_GRAPH_MEMORY_LABEL_PREFIX)."""
+    database: str
 
 
 class UnreadableTranscript(GraphMemoryError, ValueError):

@@ -159,7 +159,9 @@ def run_command(arguments: list[str], *options: str) -> None:
         arguments = [asyncio.run(propose_forgetting()) if word == "a-proposal-id" else word for word in arguments]
     if "a-revision" in arguments:
         arguments[1:3] = find_revision()
-    result = CliRunner().invoke(app, [*arguments, *options])
+    # What is restored needs a graph without users.
+    env = {"ADK_GRAPH_MEMORY_LABEL_PREFIX": f"Restored{uuid.uuid4().hex[:8]}"} if arguments[0] == "restore" else None
+    result = CliRunner().invoke(app, [*arguments, *options], env=env)
     assert result.exit_code == 0, f"{arguments}: {result.output}"
     if arguments[0] in ("recall", "facts"):
         assert "thunder" in result.output

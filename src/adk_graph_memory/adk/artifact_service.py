@@ -26,7 +26,7 @@ from adk_graph_memory.adk import _compat, session_codec
 from adk_graph_memory.adk.graph_service import GraphService
 from adk_graph_memory.graph import artifacts
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
-from adk_graph_memory.graph.blobs import BlobStore, delete_contents, open_configured_store
+from adk_graph_memory.graph.blobs import BlobStore, delete_contents
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.records.scopes import Scope, check_flags
 from adk_graph_memory.runtime import telemetry
@@ -342,10 +342,8 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
     # -- content ----------------------------------------------------------------------------------------------
 
     async def _open_own_store(self, connection: Connection) -> BlobStore:
-        """Open this graph's own part of the store for new content; other graphs may share the store."""
         if self._own_blobs is None:
-            store = open_configured_store(connection.settings.artifact_store)
-            self._own_blobs = store.open_substore(await artifacts.fetch_store_prefix(connection))
+            self._own_blobs = await artifacts.open_own_store(connection)
         return self._own_blobs
 
     async def _load_content(

@@ -58,6 +58,7 @@ MODULES = {
     "ingest_command": ("ingest", "stats"),
     "reread_commands": ("reextract", "reembed"),
     "transfer_commands": ("export", "export-html", "import"),
+    "backup_commands": ("backup", "restore"),
     "demo.command": ("demo",),
 }
 """The commands by their modules, in the order of the help text."""

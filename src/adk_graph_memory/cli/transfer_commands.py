@@ -228,9 +228,8 @@ def _make_chat_options(
 
 
 def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
-    for row in receipt.problems:
-        print_error(errors.UnreadableTranscript(f"{row.place}: {row.reason}", place=row.place, reason=row.reason))
-    rows = list(_describe_counts(receipt))
+    print_problems(receipt)
+    rows = list(describe_counts(receipt))
     is_unremembered = bool(receipt.sessions.get("new")) and not options.remembers
     return Output(
         value=receipt,
@@ -246,7 +245,14 @@ def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
     )
 
 
-def _describe_counts(receipt: ImportReceipt) -> Iterator[tuple[str, str]]:
+def print_problems(receipt: ImportReceipt) -> None:
+    """Print what an import left out that somebody has to mend, with its place."""
+    for row in receipt.problems:
+        print_error(errors.UnreadableTranscript(f"{row.place}: {row.reason}", place=row.place, reason=row.reason))
+
+
+def describe_counts(receipt: ImportReceipt) -> Iterator[tuple[str, str]]:
+    """Describe what an import read, and what was new of it, kind by kind."""
     for what in ("sessions", "events", "memories", "apps", "users", "nodes", "relationships"):
         counts = getattr(receipt, what)
         outcomes = ", ".join(f"{number:,} {how}" for how, number in counts.items() if how != "read")

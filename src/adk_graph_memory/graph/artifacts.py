@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from adk_graph_memory.graph.blobs import BlobStore, open_configured_store
 from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.records.scopes import Scope
 
@@ -110,7 +111,7 @@ async def find_orphans(connection: Connection, contents: Sequence[ContentKey]) -
     return [content for content in contents if content not in in_use]
 
 
-async def fetch_store_prefix(connection: Connection) -> str:
-    """The prefix of this graph's content in a blob store that other graphs may share."""
+async def open_own_store(connection: Connection) -> BlobStore:
+    """Open this graph's own part of the store for new content; other graphs may share the store."""
     [row] = await connection.run_statement("place_of_contents")
-    return str(row["place"])
+    return open_configured_store(connection.settings.artifact_store).open_substore(row["place"])

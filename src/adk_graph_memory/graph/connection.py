@@ -365,6 +365,10 @@ class Connection(Closeable):
             if not self.is_prepared:
                 self._tombstone_key = await prepare_schema(self)
 
+    def forget_schema(self) -> None:
+        """Check the schema, and learn the key of the tombstones, once more before the next statement."""
+        self._tombstone_key = None
+
     @property
     def is_prepared(self) -> bool:
         """Whether the schema has been checked, and is there."""

@@ -8,7 +8,7 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from typing import Any, get_args
@@ -39,6 +39,8 @@ from adk_graph_memory.records.portable import (
 from adk_graph_memory.records.scopes import check_id
 from adk_graph_memory.records.turns import MemoryKind, Origin
 
+CONTENT_BYTES = 1 << 20
+"""Bytes of an artifact's content on one line, at most."""
 MAX_INTEGER = 2**63
 """Integers of the database lie below this number, and not below its negative."""
 MIN_PACKED_FLOATS = 8
@@ -331,13 +333,20 @@ def decode_app(line: Mapping[str, Any]) -> dict[str, Any]:
     return properties
 
 
-def encode_node(node: PortableNode, user_number: int) -> dict[str, Any]:
-    """Make the object of a node's line; ``user_number`` says which of the file's users has the node."""
-    line: dict[str, Any] = {
-        "of": user_number,
-        "node": list(node.labels),
-        "properties": encode_properties(node.properties),
-    }
+def encode_node(node: PortableNode, user_number: int, content: bytes | None = None) -> Iterator[dict[str, Any]]:
+    """Make the objects of a node's lines; ``user_number`` says which of the file's users has the node.
+
+    The content of an artifact's version that lies in a store comes before the version, which then names no store.
+    """
+    for start in range(0, len(content or b""), CONTENT_BYTES):
+        encoded = base64.b64encode((content or b"")[start : start + CONTENT_BYTES]).decode()
+        yield {"of": user_number, "content": encoded}
+    properties = encode_properties(node.properties)
+    if content is not None:
+        del properties["store"]
+    line: dict[str, Any] = {"of": user_number, "node": list(node.labels), "properties": properties}
+    if content is not None:
+        line["content_bytes"] = len(content)
     if node.edges:
         line["edges"] = [
             [
@@ -355,7 +364,17 @@ def encode_node(node: PortableNode, user_number: int) -> dict[str, Any]:
         line["tokens"] = base64.b64encode(node.tokens).decode()
     if node.refusals:
         line["forgotten"] = {kind: encode_value(at) for kind, at in node.refusals.items()}
-    return line
+    yield line
+
+
+def decode_content(line: Mapping[str, Any]) -> bytes:
+    """Read the object of a line with a part of the content of an artifact's version.
+
+    Raises:
+        errors.InvalidArgument: it is no such line.
+    """
+    content: bytes = decode_value({"bytes": line["content"]}, "content")
+    return content
 
 
 def decode_node(line: Mapping[str, Any]) -> PortableNode:

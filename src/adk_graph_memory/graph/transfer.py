@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,43 +50,55 @@ async def iterate_apps(connection: Connection, app_name: str | None) -> AsyncIte
         after = rows[-1]["properties"]["app_name"]
 
 
-async def fetch_marks(graph: UserGraph) -> tuple[int, int]:
+async def fetch_marks(graph: UserGraph) -> list[float]:
     """Fetch numbers that differ as soon as somebody wrote to the user."""
     [row] = await graph.run_statement("exported_marks")
-    return row["writes"], row["events"]
+    return list(row["marks"])
+
+
+async def hold_user(transaction: Transaction) -> None:
+    """Keep everybody else from writing to the user until the transaction ends."""
+    await transaction.run_statement("hold_user_whole")
 
 
 async def iterate_nodes(
-    graph: UserGraph, live: VectorSlot | None, *, without: Collection[str] = ()
+    graph: UserGraph,
+    live: VectorSlot | None,
+    *,
+    without: Collection[str] = (),
+    transaction: Transaction | None = None,
 ) -> AsyncIterator[PortableNode]:
     """Yield all nodes of a user: label by label, in the order of their keys; the user's own node comes first.
 
-    Labels in ``without`` are left out.
+    Labels in ``without`` are left out. Pages are read in ``transaction``, or each in one of its own.
 
     A node carries the relationships that begin at it, but for those that say what has it: these end at it. So no node
     carries many, however many sessions a user has and events a session.
     """
-    for row in await graph.run_statement("exported_user"):
+    run = (transaction or graph).run_statement
+    for row in await run("exported_user"):
         yield _read_node(graph.connection, row, "User", live, {})
     for label, block in ((label, block) for label, block in _BLOCKS.items() if label not in without):
         after: Sequence[Any] = [-1 if name == "version" else "" for name in NODE_KEYS[label]]
-        while rows := await graph.run_statement(f"exported_{block}", after=after, limit=NODES_PER_PAGE):
-            refusals = await _fetch_refusals(graph, rows) if label == "Event" else {}
+        while rows := await run(f"exported_{block}", after=after, limit=NODES_PER_PAGE):
+            refusals = await _fetch_refusals(graph.connection, run, rows) if label == "Event" else {}
             for row in rows:
                 yield _read_node(graph.connection, row, label, live, refusals)
             after = [rows[-1]["properties"][name] for name in NODE_KEYS[label]]
 
 
-async def _fetch_refusals(graph: UserGraph, rows: Sequence[Record]) -> dict[tuple[str, str], dict[str, Any]]:
+async def _fetch_refusals(
+    connection: Connection, run: Callable[..., Awaitable[list[Record]]], rows: Sequence[Record]
+) -> dict[tuple[str, str], dict[str, Any]]:
     """Fetch what was forgotten of these events, by session and id: in another graph tombstones have other keys."""
     kinds: dict[str, tuple[tuple[str, str], str]] = {}
     for row in rows:
         event = row["properties"]["session_id"], row["properties"]["id"]
         memory_id = make_memory_id(*event)
-        kinds[erasing.make_turn_tombstone(graph.connection, memory_id)] = event, "turn"
-        kinds[erasing.make_fact_tombstone(graph.connection, memory_id)] = event, "facts"
+        kinds[erasing.make_turn_tombstone(connection, memory_id)] = event, "turn"
+        kinds[erasing.make_fact_tombstone(connection, memory_id)] = event, "facts"
     refusals: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in await graph.run_statement("tombstones", keys=list(kinds)):
+    for row in await run("tombstones", keys=list(kinds)):
         event, kind = kinds[row["key"]]
         refusals.setdefault(event, {})[kind] = row["at"]
     return refusals
@@ -165,6 +177,16 @@ class NodeCounts:
     refused_turns: frozenset[str] = frozenset()
     refused_readings: frozenset[str] = frozenset()
     """turns from which a fact was forgotten here"""
+
+
+async def begin_restore(connection: Connection, import_id: str, tombstone_key: str) -> bool:
+    """Give an empty graph the tombstone key of the one that was backed up; return whether the graph was empty.
+
+    A graph that holds a part of the same backup, and nothing else, counts as empty.
+    """
+    [row] = await connection.run_statement("begin_restore", id=import_id, key=tombstone_key)
+    connection.forget_schema()
+    return bool(row["is_empty"])
 
 
 async def import_app(connection: Connection, properties: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.rereads import OutdatedSession
-from adk_graph_memory.memory import ingestion, listings, maintenance, reextraction
+from adk_graph_memory.memory import backup, ingestion, listings, maintenance, reextraction
 from adk_graph_memory.memory.engine import Engine, SharedOption
 from adk_graph_memory.memory.export import export_memory
 from adk_graph_memory.memory.guard import GuardOption
@@ -26,7 +26,7 @@ from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.models import llm
 from adk_graph_memory.models.embedder import EmbedderChoice
 from adk_graph_memory.records.facts import AsOf
-from adk_graph_memory.records.portable import ExportReport
+from adk_graph_memory.records.portable import ExportReport, RestoreReport
 from adk_graph_memory.records.reports import Finding
 from adk_graph_memory.records.results import (
     AppSummary,
@@ -402,6 +402,38 @@ class GraphMemory(Closeable):
             errors.DatabaseError: the graph could not be read to the end.
         """
         return await export_memory(self.engine, target, app_name=app_name, user_id=user_id, as_of=as_of)
+
+    async def back_up(self, path: str | Path) -> ExportReport:
+        """Write everything into a file from which :meth:`restore` makes the same graph, while agents go on.
+
+        An export of everybody that also holds the content of artifacts, and the secret that keeps forgotten words
+        forgotten. Whatever was acknowledged before the call is in it. A user to whom somebody writes meanwhile is read
+        again, so that each user is as at one moment; the report names those who were never quiet.
+
+        Raises:
+            errors.InvalidArgument: the file cannot be written.
+            errors.ArtifactStoreUnusable: the content of an artifact cannot be read; no file is written.
+            errors.DatabaseError: the graph could not be read to the end; likewise.
+        """
+        return await backup.back_up_graph(self.engine, path)
+
+    async def restore(self, path: str | Path, *, on_progress: Callable[[str], None] | None = None) -> RestoreReport:
+        """Make the graph of a backup again, in a database without users; vectors come with it.
+
+        After an interruption, the same call continues. In the end, the graph is compared with the file.
+
+        Args:
+            path: a file that :meth:`back_up` wrote.
+            on_progress: called now and then with what was restored so far, in words.
+
+        Raises:
+            errors.NotFound: there is no such file.
+            errors.UnreadableTranscript: it is no backup, or not as it was written; nothing is restored.
+            errors.GraphNotEmpty: the graph has users who are not from this file; likewise.
+            errors.ArtifactStoreUnusable: the content of an artifact cannot be stored.
+            errors.DatabaseError: the graph could not be written.
+        """
+        return await backup.restore_graph(self.engine, path, on_progress)
 
     # -- this process -------------------------------------------------------------------------------------------
 

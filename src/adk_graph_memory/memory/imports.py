@@ -9,14 +9,15 @@ imported. A user whose memory cannot be derived is withdrawn again.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import export_lines, schema, transfer, vector_slots
+from adk_graph_memory.graph import artifacts, export_lines, schema, transfer, vector_slots
 from adk_graph_memory.graph.blobs import list_trusted_stores
 from adk_graph_memory.graph.transfer import VectorTarget
 from adk_graph_memory.language.text import shorten_text
@@ -52,11 +53,20 @@ class ExportedApp:
 
 @dataclass(frozen=True, slots=True)
 class ExportedNode:
-    """A node's line, and how long it is."""
+    """A node's line, how long it is, and the content of an artifact's version that stands before it."""
 
     place: str
     node: PortableNode
     size: int
+    content: bytes | None = None
+
+
+def _read_node(value: Mapping[str, Any], place: str, size: int, content: bytes) -> ExportedNode:
+    """Read the object of a node's line, with the content that stands before it."""
+    node, wanted = export_lines.decode_node(value), value.get("content_bytes")
+    if len(content) != (wanted or 0):
+        raise errors.InvalidArgument(reason=f"{len(content)} bytes of content stand before it, not {wanted or 0}")
+    return ExportedNode(place, node, size + len(content), content if wanted is not None else None)
 
 
 @dataclass(slots=True)
@@ -87,6 +97,7 @@ class UserSection:
         """Yield the user's nodes but the user's own, and what cannot be read."""
         self.file.seek(self.start)
         position, number = self.start, self.first_line
+        content = bytearray()
         while line := self.file.readline():
             place = f"{self.path}, line {number}"
             try:
@@ -100,13 +111,27 @@ class UserSection:
                 if value.get("of") != self.user_number:
                     reason = "it is of a user whose own line cannot be read"
                     raise errors.InvalidArgument(reason=reason)
-                row: ExportedNode | SkippedRow = ExportedNode(place, export_lines.decode_node(value), len(line))
+                row: ExportedNode | SkippedRow | None = None
+                if "content" in value:
+                    content += export_lines.decode_content(value)
+                else:
+                    row = _read_node(value, place, len(line), bytes(content))
+                    content.clear()
             except errors.InvalidArgument as error:
                 row = SkippedRow(place, "unreadable", f"{error.reason}. {MEND}")
             position, number = position + len(line), number + 1
-            yield row
+            if row is not None:
+                yield row
             self.file.seek(position)
         self.end = position, number
+
+
+class CheckedFile(NamedTuple):
+    """A whole file: its first line, the digest of those between, and what the last one says of them."""
+
+    header: ExportHeader
+    sha256: str
+    footer: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +140,7 @@ class ExportFile:
 
     path: Path
 
-    async def check(self) -> ExportHeader:
+    async def check(self) -> CheckedFile:
         """Check that the file is whole and of a schema that we know, and return what it says of itself.
 
         Raises:
@@ -129,12 +154,13 @@ class ExportFile:
         except OSError as error:
             raise make_format_error(str(self.path), EXPECTED, error.strerror or str(error)) from error
 
-    def _check(self) -> ExportHeader:
+    def _check(self) -> CheckedFile:
         with self.path.open("rb") as file:
-            first = last = file.readline()
-            lines = 1
-            header = self._read_header(first)
+            last, lines = b"", 1
+            header = self._read_header(file.readline())
+            digest = hashlib.sha256((header.tombstone_key or "").encode())
             for line in file:
+                digest.update(last)
                 last, lines = line, lines + 1
         place = f"{self.path}, line {lines}"
         try:
@@ -148,7 +174,7 @@ class ExportFile:
         if footer.get("lines") != lines - 1:
             reason = f"{footer.get('lines')} lines should stand before this one, and {lines - 1} do"
             raise errors.UnreadableTranscript(f"{place}: {reason}. {again}", place=place, reason=reason)
-        return header
+        return CheckedFile(header, digest.hexdigest(), footer)
 
     def _read_header(self, line: bytes) -> ExportHeader:
         place = f"{self.path}, line 1"
@@ -289,6 +315,8 @@ class SectionWriter:
         vector, slot = row.node.vector, self.target.slot
         if vector is not None and slot is not None and len(vector) != slot.dimensions:
             return f"its vector has {len(vector)} numbers, and those of this graph have {slot.dimensions}"
+        if row.content is not None and Path(id := row.node.properties["id"]).name != id:
+            return f"its id {id!r} is no name under which content can be stored"
         store = row.node.properties.get("store")
         if row.node.place.label != "ArtifactVersion" or store is None:
             return ""
@@ -326,9 +354,10 @@ class SectionWriter:
             self.tally.skip(getattr(rows[0], "place", ""), REFUSED, error.reason)
 
     async def _write_nodes(self, rows: Sequence[ExportedNode]) -> None:
+        nodes = {row.node.place: await self._store_content(row) for row in rows}
         counts = await transfer.import_nodes(
             self.user.graph,
-            list({row.node.place: row.node for row in rows}.values()),
+            list(nodes.values()),
             self.target,
             checks_tombstones=self.checks_tombstones,
         )
@@ -336,6 +365,14 @@ class SectionWriter:
         self.refused_readings |= counts.refused_readings
         self.tally.count("nodes", "new", counts.new)
         self.tally.count("nodes", "known", len(rows) - counts.new)
+
+    async def _store_content(self, row: ExportedNode) -> PortableNode:
+        """Put content that the file holds into this graph's own store, before the version that names it."""
+        if row.content is None:
+            return row.node
+        store = await artifacts.open_own_store(self.user.connection)
+        await store.put_blob(self.user.scope.key, row.node.properties["id"], row.content)
+        return replace(row.node, properties={**row.node.properties, "store": store.url})
 
     async def _write_edges(self, rows: Sequence[ExportedEdge]) -> None:
         edges = [(row.node, row.edge) for row in rows]
@@ -424,16 +461,19 @@ class ExportImporter:
         engine: the memory to write to; None only reads the file.
         app_name, user_id: the names under which a file of one app, or of one user, is imported.
         on_progress: called now and then with what was read so far, in words.
+        restores: the file is a backup of the graph that is made again, so its vectors are this graph's.
     """
 
     def __init__(
         self,
         engine: Engine | None,
-        app_name: str | None,
-        user_id: str | None,
+        app_name: str | None = None,
+        user_id: str | None = None,
         on_progress: Callable[[str], None] | None = None,
+        *,
+        restores: bool = False,
     ) -> None:
-        self._engine, self._app_name, self._user_id = engine, app_name, user_id
+        self._engine, self._app_name, self._user_id, self._restores = engine, app_name, user_id, restores
         self._on_progress = on_progress or (lambda text: None)
         self.tally, self._target = Tally(), VectorTarget()
 
@@ -445,10 +485,10 @@ class ExportImporter:
             errors.InvalidArgument: it holds several apps or users, and is to be imported as one; likewise.
             errors.DatabaseError: the graph could not be written; the same import goes on from there.
         """
-        header = await source.check()
+        header = (await source.check()).header
         self._check_names(header)
         if self._engine is not None:
-            self._target = await choose_vector_target(self._engine, header)
+            self._target = await choose_vector_target(self._engine, header, restores=self._restores)
         for entry in source.iterate_sections():
             if isinstance(entry, SkippedRow):
                 self.tally.skip_row(entry)
@@ -536,17 +576,19 @@ class ExportImporter:
         self._on_progress(self.tally.describe_progress())
 
 
-async def choose_vector_target(engine: Engine, header: ExportHeader) -> VectorTarget:
+async def choose_vector_target(engine: Engine, header: ExportHeader, *, restores: bool = False) -> VectorTarget:
     """Choose where the vectors of an export go: into the live slot if it is the same embedder's.
 
-    If no slot is live yet, and the memory has that embedder, one is opened. Else the vectors are dropped, and so they
-    are while the embedder cannot be loaded: the next ingest makes them, or ``reembed``.
+    If no slot is live yet, and the memory has that embedder or ``restores`` the graph, one is opened. Else the vectors
+    are dropped, and so they are while the embedder cannot be loaded: the next ingest makes them, or ``reembed``.
     """
     embedder = engine.vectors.embedder
     live = (await vector_slots.fetch_schema_state(engine.connection)).live_slot
     if header.embedder is None or header.dimensions is None:
         return VectorTarget(live)
-    if live is None and embedder is not None and embedder.name == header.embedder:
+    if live is None and restores:
+        live = await vector_slots.open_slot(engine.connection, "a", header.embedder, header.dimensions)
+    elif live is None and embedder is not None and embedder.name == header.embedder:
         # A file may claim any number of dimensions, and the slot would refuse whatever is embedded later.
         try:
             vector = (await embedder.aembed_question("dimensions")).vector

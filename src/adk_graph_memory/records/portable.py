@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from adk_graph_memory.records.reports import ImportReceipt
+
 NODE_KEYS: Mapping[str, tuple[str, ...]] = {
     "User": (),
     "Session": ("id",),
@@ -103,6 +105,8 @@ class ExportHeader:
     dimensions: int | None = None
     recorded_at: str | None = None
     """as of when the memory is, if it is not that of now"""
+    tombstone_key: str | None = None
+    """of a backup: the secret of the graph's tombstones, which the graph that is restored has too"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +124,18 @@ class ExportReport:
     """how many versions of artifacts have their content in a store, by its address; it is not in the file"""
     changed_users: tuple[tuple[str, str], ...] = ()
     """users, by app and id, to whom somebody wrote meanwhile: the file may hold a part of that"""
+    missing_contents: int = 0
+    """of a backup: versions of artifacts whose content the store has lost"""
+    sha256: str = ""
+    """the digest of all lines but the first and the last: equal graphs have equal ones"""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """What a backup brought back, and whether the graph is now what the backup was made of."""
+
+    receipt: ImportReceipt
+    is_equal: bool
+    """whether a backup of the graph would now hold the same lines"""
+    changed_users: int = 0
+    """users who were written to while the backup was made: ``doctor --mend`` completes what it holds of them"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ def write_private_file(path: Path) -> Iterator[TextIO]:
         partial.touch(mode=0o600, exist_ok=False)
         with partial.open("w", encoding="utf-8", newline="\n") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
         reason = f"{path} cannot be written ({error.strerror or error}); name another file"

@@ -34,8 +34,29 @@ MATCH (n:@User {scope: $scope})
 // exported_marks
 // one row: numbers that are others as soon as somebody has written to the user
 OPTIONAL MATCH (u:@User {scope: $scope})
-RETURN coalesce(u.writes, 0) AS writes,
-       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL } AS events
+RETURN [coalesce(u.writes, 0), coalesce(u.state_time, 0),
+        COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL },
+        COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL },
+        coalesce(head(COLLECT {
+          MATCH (s:@Session {scope: $scope}) WHERE s.last_update_time IS NOT NULL
+          RETURN s.last_update_time ORDER BY s.scope DESC, s.last_update_time DESC LIMIT 1
+        }), 0),
+        COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL },
+        COUNT { MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.session_id IS NOT NULL }] AS marks
+
+// hold_user_whole
+// nothing; until the transaction ends nobody writes to the user, in memory, sessions or artifacts
+MATCH (u:@User {scope: $scope})
+SET u.lock = 0
+WITH u
+CALL () {
+  MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL
+  SET s.lock = 0
+}
+CALL () {
+  MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL
+  SET a.lock = 0
+}
 
 // tombstones
 // a row for each of these keys of tombstones that the user has, and when it was made

@@ -51,6 +51,18 @@ OR EXISTS { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL }
 OR EXISTS { MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL }
 OR EXISTS { MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL }
 
+// begin_restore @operator
+// one row: whether the graph is empty but for what this backup brought; then it gets the key of the backup's tombstones
+// of several users: a backup is restored into a graph that has none
+MATCH (m:@Meta {key: 'schema'})
+SET m.lock = 0
+WITH m, NOT (
+  EXISTS { MATCH (u:@User) WHERE u.scope IS NOT NULL AND coalesce(u.import_id, '') <> $id }
+  OR (m.tombstone_key <> $key AND EXISTS { MATCH (grave:@Tombstone) WHERE grave.scope IS NOT NULL })
+) AS is_empty
+FOREACH (_ IN CASE WHEN is_empty THEN [1] ELSE [] END | SET m.tombstone_key = $key)
+RETURN is_empty
+
 // import_app @operator
 // one row: whether the graph did not have the app; what it has stays as it is
 // of several users: an import writes what it is told of an app
