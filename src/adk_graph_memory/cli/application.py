@@ -44,7 +44,7 @@ KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 
 MODULES = {
-    "database_commands": ("up", "down", "status", "migrate"),
+    "database_commands": ("up", "down", "status", "migrate", "health"),
     "memory_commands": ("profile", "facts", "entities", "recall", "forget"),
     "conversation_commands": ("apps", "users", "sessions", "events", "artifacts"),
     "owner_commands": (

@@ -1,18 +1,25 @@
-"""The commands ``up``, ``down``, ``status`` and ``migrate``: the local server and any database."""
+"""The commands ``up``, ``down``, ``status``, ``migrate`` and ``health``: the local server and any database."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
+import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import SERVER_PANEL, UsageError, command
 from adk_graph_memory.cli.lazy_modules import connections, environment, persistent, schema
 from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, announce, make_grid
+from adk_graph_memory.language.text import format_count
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.health import Health
 
 DEFAULT_PORT = 7687
 """Neo4j's own port for Bolt."""
@@ -126,3 +133,30 @@ async def migrate(
     version, uri = schema.get_schema_version(), configuration.hide_credentials(settings.uri or "")
     text = f"The schema of {uri} is at version {version}."
     return Output({"uri": uri, "version": version}, text)
+
+
+@command(SERVER_PANEL)
+async def health() -> Output:
+    """Check whether memory can be used: the database, its schema, the embedder and the queue. Changes nothing.
+
+    Exit code 1 if it cannot be used.
+    """
+    announce("Waiting for Neo4j")
+    async with adk_graph_memory.GraphMemory() as memory:
+        report = await memory.health()
+    value = {"ready": report.ready, **asdict(report)}
+    return Output(value, make_grid(_list_health_rows(report)), exit_code=int(not report.ready))
+
+
+def _list_health_rows(report: Health) -> Iterator[tuple[str, str]]:
+    yield "ready", "yes" if report.ready else "no"
+    yield "database", ", ".join(filter(None, (report.address, report.database, report.server))) or "unknown"
+    if report.schema_version is not None:
+        yield "schema", f"version {report.schema_version}" if report.schema_version else "made at the first use"
+    if report.address:
+        yield "embedder", f"{report.embedder}, {report.embedder_state}" if report.embedder else "none"
+    if queue := report.queue:
+        age = f", the oldest for {timedelta(seconds=round(queue.oldest_seconds or 0))}" if queue.pending else ""
+        yield "queue", f"{format_count(queue.pending, 'request')} to remember{age}"
+    for problem in report.problems:
+        yield "problem", problem.text

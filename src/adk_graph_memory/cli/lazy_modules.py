@@ -68,6 +68,7 @@ __all__ = [
     "reembedding",
     "reextraction",
     "schema",
+    "server_health",
     "session_codec",
     "settings",
     "speakers",
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.models import embedder as embedders
     from adk_graph_memory.runtime import environment as environment
     from adk_graph_memory.runtime import settings as settings
+    from adk_graph_memory.servers import health as server_health
     from adk_graph_memory.servers import inspector as inspector
     from adk_graph_memory.servers import mcp as mcp_server
 else:
@@ -138,6 +140,7 @@ else:
     reembedding = LazyModule("adk_graph_memory.memory.jobs.reembedding")
     reextraction = LazyModule("adk_graph_memory.memory.reextraction")
     schema = LazyModule("adk_graph_memory.graph.schema")
+    server_health = LazyModule("adk_graph_memory.servers.health")
     session_codec = LazyModule("adk_graph_memory.adk.session_codec")
     settings = LazyModule("adk_graph_memory.runtime.settings")
     speakers = LazyModule("adk_graph_memory.graph.speakers")

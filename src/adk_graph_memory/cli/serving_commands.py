@@ -17,7 +17,7 @@ import typer
 import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, check_owner, command
-from adk_graph_memory.cli.lazy_modules import asyncio, inspector, mcp_server
+from adk_graph_memory.cli.lazy_modules import asyncio, inspector, mcp_server, server_health
 from adk_graph_memory.cli.output import Output, announce, hide_status, replace_controls
 from adk_graph_memory.runtime.private_files import write_private_file
 
@@ -191,11 +191,13 @@ async def mcp(
             return
         verifier = _choose_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
         server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, **powers)
-        security = mcp_server.allow_hosts(*allowed_host or ())
+        hosts = allowed_host or ()
+        security = mcp_server.allow_hosts(*hosts)
         app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
         with listen(http) as listener:
             typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
-            await serve_until_interrupted(mcp_server.BearerAccess(app, verifier), listener)
+            guarded_app = mcp_server.BearerAccess(app, verifier)
+            await serve_until_interrupted(server_health.HealthProbes(guarded_app, memory, hosts=hosts), listener)
 
 
 def _choose_verifier(

@@ -541,7 +541,7 @@ class Connection(Closeable):
     def make_timeout_error(self, seconds: float | None = None) -> errors.DatabaseTimeout:
         """The error for a database that stayed silent, for so many seconds or for ``database_timeout``."""
         reason = f"no answer within {seconds or self._timeout:g} s"
-        return errors.DatabaseTimeout(uri=self._shown_uri, reason=reason, seconds=f"{self._timeout:g}")
+        return errors.DatabaseTimeout(uri=self.shown_uri, reason=reason, seconds=f"{self._timeout:g}")
 
     @property
     def statements(self) -> CypherStatements:
@@ -643,7 +643,7 @@ class Connection(Closeable):
         """Translate an error of the driver into one of ours, with the address, user name and database."""
         return translate_driver_error(
             error,
-            uri=self._shown_uri,
+            uri=self.shown_uri,
             username=self._username,
             database=self.settings.database,
             seconds=f"{self._timeout:g}",
@@ -672,7 +672,8 @@ class Connection(Closeable):
         )
 
     @property
-    def _shown_uri(self) -> str:
+    def shown_uri(self) -> str:
+        """The server's address without credentials, for people."""
         return (
             "the given driver's address" if self._is_driver_given else hide_credentials(self.settings.uri or "nowhere")
         )

@@ -19,6 +19,7 @@ from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.language.dates import get_utc_offset, restore_datetime
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import FAMILIAR_FACTS, RECOGNIZING_FACTS, KnownEntity
+from adk_graph_memory.records.health import QueueState
 from adk_graph_memory.records.scopes import OWNER_NAME, Scope, is_blank
 from adk_graph_memory.records.turns import Passage, Turn, is_evidence
 from adk_graph_memory.runtime import telemetry
@@ -283,10 +284,15 @@ async def fetch_claimed_ingests(
     ]
 
 
+async def count_waiting_ingests(connection: Connection, app_name: str | None = None) -> QueueState:
+    """Count the unfinished requests of an app, or of all, including those that were given up."""
+    [row] = await connection.run_statement("count_waiting", app_name=app_name, now=time.time())
+    return QueueState(**row)
+
+
 async def record_waiting_ingests(connection: Connection, app_name: str) -> None:
-    """Report to telemetry how many requests of an app are unfinished, including those that were given up."""
-    [row] = await connection.run_statement("count_waiting", app_name=app_name)
-    telemetry.record_pending(app_name, row["waiting"])
+    """Report to telemetry how many requests of an app are unfinished."""
+    telemetry.record_pending(app_name, (await count_waiting_ingests(connection, app_name)).pending)
 
 
 async def fetch_ingest_reports(

@@ -11,7 +11,13 @@ from typing import cast
 from adk_graph_memory import errors
 from adk_graph_memory.graph import schema
 from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
-from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_index_states, fetch_schema_state
+from adk_graph_memory.graph.vector_slots import (
+    EmbeddingBatch,
+    SchemaState,
+    await_indexes,
+    fetch_index_states,
+    fetch_schema_state,
+)
 from adk_graph_memory.records.readings import is_readable
 from adk_graph_memory.records.reports import Invariant
 from adk_graph_memory.records.turns import Passage
@@ -127,9 +133,14 @@ async def write_missing_vectors(graph: UserGraph, nodes: Sequence[UnembeddedNode
 # -- the schema ---------------------------------------------------------------------------------------------------
 
 
-async def find_schema_faults(connection: Connection) -> SchemaFaults:
-    """Find what the schema lacks for our labels, whatever other labels' indexes are called."""
-    definitions = await _fetch_definitions(connection)
+async def find_schema_faults(connection: Connection, state: SchemaState | None = None) -> SchemaFaults:
+    """Find what the schema lacks for our labels, whatever other labels' indexes are called.
+
+    Args:
+        connection: the connection.
+        state: the schema's state; by default it is fetched, and migrated first if the settings say so.
+    """
+    definitions = _map_definitions(connection, state or await fetch_schema_state(connection))
     rows = await connection.run_statement("indexes", names=sorted(definitions))
     rows = [row for row in rows if schema.IndexShape.read(row) == definitions[row["name"]].shape]
     missing = definitions.keys() - {row["name"] for row in rows}
@@ -138,14 +149,13 @@ async def find_schema_faults(connection: Connection) -> SchemaFaults:
     return SchemaFaults(tuple(sorted(missing)), tuple(sorted(states)), failed)
 
 
-async def _fetch_definitions(connection: Connection) -> dict[str, schema.IndexDefinition]:
-    state = await fetch_schema_state(connection)
+def _map_definitions(connection: Connection, state: SchemaState) -> dict[str, schema.IndexDefinition]:
     return {definition.name: definition for definition in schema.list_definitions(connection, state)}
 
 
 async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | None:
     """Create what is missing, and again what failed, and wait for it; return why that was not possible, or None."""
-    definitions = await _fetch_definitions(connection)
+    definitions = _map_definitions(connection, await fetch_schema_state(connection))
     try:
         await fetch_index_states(connection, faults.missing)  # raises if another graph has a name
         for statement in faults.failed.values():

@@ -145,16 +145,24 @@ async def _ensure_schema(connection: Connection) -> None:
     mode = connection.settings.schema_mode
     if mode == "off":
         return
-    state = await fetch_unchecked_state(connection)
-    _refuse_other_schema(connection, state)
-    missing = [
-        *(name for name, _ in list_pending_migrations(state.version)),
-        *find_missing_indexes(state, connection.settings),
-    ]
+    missing = list_missing_parts(connection, await fetch_unchecked_state(connection))
     if missing and mode == "auto":
         await migrate_schema(connection)
     elif missing:
         raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
+
+
+def list_missing_parts(connection: Connection, state: SchemaState) -> list[str]:
+    """List what migrating would add to a schema in this state: migrations and full-text indexes.
+
+    Raises:
+        errors.SchemaTooNew, errors.SchemaUnknown: it is no schema of this release.
+    """
+    _refuse_other_schema(connection, state)
+    return [
+        *(name for name, _ in list_pending_migrations(state.version)),
+        *find_missing_indexes(state, connection.settings),
+    ]
 
 
 def _refuse_other_schema(connection: Connection, state: SchemaState) -> None:

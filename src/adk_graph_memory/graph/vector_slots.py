@@ -236,9 +236,7 @@ class LiveSlotTracker:
         """
         if self.slot or self.is_outdated:
             return
-        slot = (await fetch_schema_state(self._connection)).live_slot
-        if slot and slot.embedder != embedder:
-            raise _make_mismatch_error(slot, embedder, "not loaded yet")
+        check_slot_owner((await fetch_schema_state(self._connection)).live_slot, embedder)
 
     async def find_slot(self, embedder: str, dimensions: int, *, may_open: bool) -> VectorSlot | None:
         """Find the live slot of this embedder; None if there is no live slot, or this process is outdated.
@@ -285,6 +283,16 @@ class LiveSlotTracker:
     async def refresh_slot(self) -> None:
         """Look up which slot is live, where no statement's answer tells."""
         await self.follow_switch((await fetch_schema_state(self._connection)).live_slot_name)
+
+
+def check_slot_owner(slot: VectorSlot | None, embedder: str) -> None:
+    """Check that a slot's vectors, if there is a slot, are this embedder's.
+
+    Raises:
+        errors.EmbedderMismatch: they are another embedder's.
+    """
+    if slot and slot.embedder != embedder:
+        raise _make_mismatch_error(slot, embedder, "not loaded yet")
 
 
 def _make_mismatch_error(stored_slot: VectorSlot, configured: str, configured_size: str) -> errors.EmbedderMismatch:

@@ -18,6 +18,7 @@ from adk_graph_memory.memory import backup, ingestion, listings, maintenance, re
 from adk_graph_memory.memory.engine import Engine, SharedOption
 from adk_graph_memory.memory.export import export_memory
 from adk_graph_memory.memory.guard import GuardOption
+from adk_graph_memory.memory.health import check_health
 from adk_graph_memory.memory.profile.profiles import PROFILE_TOKENS
 from adk_graph_memory.memory.recall import RecallOptions, list_planned_statements
 from adk_graph_memory.memory.redaction import RedactOption
@@ -26,6 +27,7 @@ from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.models import llm
 from adk_graph_memory.models.embedder import EmbedderChoice
 from adk_graph_memory.records.facts import AsOf
+from adk_graph_memory.records.health import Health
 from adk_graph_memory.records.portable import ExportReport, RestoreReport
 from adk_graph_memory.records.reports import Finding
 from adk_graph_memory.records.results import (
@@ -340,6 +342,15 @@ class GraphMemory(Closeable):
         """
         check_flags(mend=mend, owners=owners)
         return await maintenance.check_store(self.connection, mend=mend, owners=owners)
+
+    async def health(self) -> Health:
+        """Say whether this memory can be used, and what is wrong, each with what to do about it.
+
+        Looks at the database, its schema, the embedder and the queue. It takes a few short statements, and at most
+        ``database_timeout`` seconds. It changes nothing: a schema that the first use would make is no problem, and
+        neither is an embedder that is loaded when it is first needed. Problems are returned, not raised.
+        """
+        return await check_health(self.engine)
 
     async def prune(
         self,

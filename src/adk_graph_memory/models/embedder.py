@@ -28,6 +28,7 @@ from adk_graph_memory.models.gemini import GeminiEmbedder
 from adk_graph_memory.models.light import LightEmbedder
 from adk_graph_memory.models.local import CHUNK_SIZE, DEFAULT_MODEL, LocalEmbedder
 from adk_graph_memory.models.tokens import QuestionEmbedding, TokenEncoder
+from adk_graph_memory.records.health import LoadingState
 from adk_graph_memory.records.turns import Embedding, Passage
 from adk_graph_memory.runtime import concurrency
 from adk_graph_memory.runtime.settings import Settings
@@ -197,6 +198,16 @@ class EmbedderAdapter:
             case GeminiEmbedder() as gemini:
                 self._loading_future = self._executor.submit(lambda: gemini.client)
         self._loading_start, self._is_failure_raised = time.monotonic(), False
+
+    @property
+    def loading_state(self) -> LoadingState:
+        """How far loading is."""
+        if self._loading_future is None:
+            is_lazy = isinstance(self.embedder, LocalEmbedder | LightEmbedder | GeminiEmbedder)
+            return "not loaded yet" if is_lazy else "loaded"
+        if not self._loading_future.done():
+            return "loading"
+        return "failed" if self._loading_error else "loaded"
 
     def report_loading_failure(self, report: Callable[[errors.GraphMemoryError], object]) -> None:
         """Call ``report`` with why loading failed, now or when it ends, unless the error was raised to somebody.

@@ -161,11 +161,15 @@ RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id,
 ORDER BY lease_until
 
 // count_waiting @operator
-// one row: how many requests of an app wait, or are being read
-// of several users: an operator sees how much of an app waits
+// one row: how many requests of an app, or of all, wait or are being read; how many of them nobody works at any more, though
+// somebody tried; and how many seconds ago the oldest was made
+// of several users: an operator sees how much waits
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
-MATCH (u:@User {scope: i.scope}) WHERE u.app_name = $app_name
-RETURN count(i) AS waiting
+  AND EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
+MATCH (u:@User {scope: i.scope}) WHERE $app_name IS NULL OR u.app_name = $app_name
+RETURN count(i) AS pending,
+       count(CASE WHEN i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now) THEN i END) AS failed,
+       max((datetime().epochMillis - i.requested_at.epochMillis) / 1000.0) AS oldest_seconds
 
 // unfinished @fragment
 // the rows of both, of users u and their requests i

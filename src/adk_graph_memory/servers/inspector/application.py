@@ -18,6 +18,7 @@ from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.pages.renderer import STATIC_FOLDER, load_templates
 from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.servers.access import Identify, check_identify
+from adk_graph_memory.servers.health import HealthProbes
 from adk_graph_memory.servers.inspector import changes, json_routes, pages
 from adk_graph_memory.servers.inspector.visits import Reception
 
@@ -81,6 +82,7 @@ def inspector(
     app.add_exception_handler(errors.GraphMemoryError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_error)
+    app.add_middleware(HealthProbes, memory=memory)
     app.add_middleware(SecurityHeaders)
     return app
 
