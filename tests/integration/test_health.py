@@ -98,7 +98,7 @@ async def test_a_schema_that_nobody_makes_is_missing(own_settings: Any, mode: st
 async def test_a_missing_index_makes_it_unready(own_settings: Any) -> None:
     index = name_index("event_memory_key", own_settings)
     async with GraphMemory(settings=own_settings, embedder=False) as memory:
-        await memory.prepare()
+        await memory.connection.prepare()
         assert (await memory.health()).problems == ()
         await memory.connection.run_cypher(f"DROP CONSTRAINT {index}")
         health = await memory.health()

@@ -377,6 +377,9 @@ async def test_the_command_serves_http_with_a_token_of_its_own(
     assert token_file.stat().st_mode & 0o777 == 0o600
     async with connect(url, token_file.read_text("utf-8").strip()) as client:
         assert await call(client, "profile") == "Nothing is known yet."
+    async with httpx.AsyncClient(base_url=url.removesuffix("mcp")) as probe:
+        assert [(await probe.get(path)).status_code for path in ("healthz", "readyz", "mcp")] == [200, 200, 401]
+        assert (await probe.get("readyz", headers={"Host": "evil.example"})).status_code == 421
     process.terminate()
     await process.wait()
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from google.adk.cli import cli_tools_click
+from google.adk.cli.fast_api import get_fast_api_app
+from starlette.testclient import TestClient
 
+from adk_graph_memory.cli.application import COMMANDS
 from adk_graph_memory.graph.local_neo4j import persistent
 from adk_graph_memory.runtime.settings import Settings
 
@@ -40,6 +45,16 @@ def test_the_agents_container_runs_a_command_that_adk_knows(
     assert (program, options["host"], options["port"]) == ("adk", "0.0.0.0", 8000)  # noqa: S104
     assert {options[f"{kind}_service_uri"] for kind in ("session", "memory", "artifact")} == {"neo4j://"}
     assert list(options["extra_plugins"]) == ["adk_graph_memory.GraphMemoryPlugin"]
+
+
+def test_the_agents_container_is_healthy_if_memory_can_be_used_and_adk_answers(services: Any, tmp_path: Path) -> None:
+    kind, line = services["agent"]["healthcheck"]["test"]
+    program, command, both, interpreter, option, code = shlex.split(line)
+    assert (kind, both, interpreter, option) == ("CMD-SHELL", "&&", "python", "-c")
+    assert (program, command in COMMANDS) == ("adk-graph-memory", True)
+    [address] = re.findall(r"'(http://127\.0\.0\.1:8000/\w+)'", code)
+    with TestClient(get_fast_api_app(agents_dir=str(tmp_path), web=True, host="0.0.0.0")) as client:  # noqa: S104
+        assert client.get(address).status_code == 200
 
 
 def test_the_agents_container_is_told_where_neo4j_is(services: Any, monkeypatch: pytest.MonkeyPatch) -> None:
