@@ -18,7 +18,7 @@ from adk_graph_memory.runtime import telemetry
 DASHBOARD = json.loads((ROOT / "docs" / "assets" / "grafana-dashboard.json").read_text("utf-8"))
 EXPRESSIONS = {panel["title"]: [target["expr"] for target in panel["targets"]] for panel in DASHBOARD["panels"]}
 UNITS = {"s": "_seconds"}
-"""What Prometheus appends for a unit, and nothing for one in braces, as opentelemetry-exporter-prometheus 0.66b2 does."""
+"""What opentelemetry-exporter-prometheus 0.66b2 appends for a unit; nothing for one in braces."""
 LABELS = re.compile(r"\{[^}]*\}|\bby \([^)]*\)")
 
 

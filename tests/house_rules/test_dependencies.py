@@ -33,6 +33,7 @@ EXTRAS = {
     "models/local.py": ("local",),
     "models/tokens.py": ("local",),
     "retrieval/reranking.py": ("local",),
+    "servers/health.py": ("inspect", "mcp"),
     "servers/inspector/": ("inspect",),
     "servers/mcp/": ("mcp",),
 }
