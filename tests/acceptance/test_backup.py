@@ -188,17 +188,14 @@ from adk_graph_memory.runtime.settings import load_settings
 from adk_graph_memory.testing import HashEmbedder
 
 uri, user, password, store, path = sys.argv[1:]
-calls = []
 
-def die_at_the_second(text):
-    calls.append(text)
-    if len(calls) == 2:
-        os._exit(9)
+def die_between_nodes_and_relationships(text):
+    os._exit(9)
 
 async def restore():
     settings = load_settings(uri=uri, username=user, password=password, artifact_store=store, label_prefix="TestKilled")
     async with GraphMemory(settings=settings, embedder=HashEmbedder()) as memory:
-        await memory.restore(path, on_progress=die_at_the_second)
+        await memory.restore(path, on_progress=die_between_nodes_and_relationships)
 
 asyncio.run(restore())
 """

@@ -210,6 +210,7 @@ async def store_monday_and_friday(folder: Path) -> None:
 
 async def store_elsewhere(folder: Path) -> None:
     """What the commands import: files of other services."""
+    (folder / "lease.md").write_text("# Rent\n\nThe rent is 900 euros a month.\n")
     sessions = await write_sqlite_sessions(folder / "session.db", "elsewhere")
     write_database_sessions(folder / "sessions.db", sessions)
     await write_sqlite_memory(folder / "memory.db", "elsewhere")

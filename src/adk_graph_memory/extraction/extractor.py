@@ -440,6 +440,13 @@ def keep_statements(
     return replace(extraction, entities=tuple(entities), facts=tuple(facts))
 
 
+def mark_reported(extraction: Extraction) -> Extraction:
+    """Return the extraction of a document's passages: hearsay, which asks for nothing and adds no speaker."""
+    stated = ("asserted", "negated", "planned")
+    facts = (replace(fact, modality="reported") if fact.modality in stated else fact for fact in extraction.facts)
+    return replace(extraction, facts=tuple(facts), remarks=(), forget_turn_ids=(), authors=())
+
+
 def _find_person(name: str, entities: list[ExtractedEntity]) -> int:
     """Find the reference of a person, who is added to the entities if need be."""
     for entity in entities:

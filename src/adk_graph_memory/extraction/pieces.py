@@ -51,6 +51,15 @@ def pack_pieces(turns: Iterable[Turn], *, size: int) -> list[list[Piece]]:
     return _pack((piece for turn in turns for piece in _cut_piece(Piece(turn), size)), size)
 
 
+def cut_text(text: str, *, size: int) -> list[str]:
+    """Cut a text into parts of at most ``size`` tokens, where a paragraph or a sentence ends if it can be."""
+    parts, start = list[str](), 0
+    while (end := _find_end(text, start, size)) < len(text):
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]]
+
+
 def divide_window(pieces: Sequence[Piece]) -> tuple[Sequence[Piece], Sequence[Piece]] | None:
     """Divide a window that a model cannot read in two; None if it is one short text."""
     if len(pieces) > 1:

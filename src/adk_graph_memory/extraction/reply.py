@@ -30,7 +30,7 @@ from adk_graph_memory.records.extractions import (
     select_said_aliases,
 )
 from adk_graph_memory.records.facts import KnownEntity
-from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.records.turns import IMPERSONAL_ORIGINS, Turn
 
 
 def _parse_number(value: Any) -> Any:
@@ -392,7 +392,7 @@ def _collect_forget_ids(
     A request in a turn of borrowed words may not be its author's, so it covers that turn only.
     """
     asking_turn = turns_by_number.get(request.request)
-    if asking_turn is None or asking_turn.role != "user":
+    if asking_turn is None or asking_turn.role != "user" or asking_turn.origin in IMPERSONAL_ORIGINS:
         return
     for turn in (asking_turn, *(turns_by_number[number] for number in request.turns if number in turns_by_number)):
         may_forget = turn.author == asking_turn.author or turn.role == "model"

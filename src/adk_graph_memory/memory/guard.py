@@ -23,7 +23,7 @@ from adk_graph_memory.records.facts import Candidates, Delta, KnownEntity
 from adk_graph_memory.records.history import GuardCandidate, GuardVerdict
 from adk_graph_memory.records.readings import WithheldFact
 from adk_graph_memory.records.scopes import Scope
-from adk_graph_memory.records.turns import Statement, Turn, find_strongest_origin
+from adk_graph_memory.records.turns import IMPERSONAL_ORIGINS, Statement, Turn, find_strongest_origin
 
 GuardRule = Callable[[GuardCandidate], GuardVerdict | None]
 
@@ -132,8 +132,8 @@ def hold_drift(candidate: GuardCandidate) -> GuardVerdict | None:
 
 
 def hold_machine_words(candidate: GuardCandidate) -> GuardVerdict | None:
-    """Hold what no person said, only an agent or a tool."""
-    if candidate.origin in ("agent", "tool"):
+    """Hold what no person said, only an agent, a tool or a document."""
+    if candidate.origin in IMPERSONAL_ORIGINS:
         return GuardVerdict("hold", f"only {candidate.origin}", f"only {candidate.origin} words tell it")
     return None
 

@@ -18,7 +18,7 @@ from adk_graph_memory.consolidation.decisions import JudgeDecisions
 from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
-from adk_graph_memory.extraction.extractor import Extractor, keep_statements
+from adk_graph_memory.extraction.extractor import Extractor, keep_statements, mark_reported
 from adk_graph_memory.graph import ingest_queue, writing
 from adk_graph_memory.graph.candidates import fetch_candidates
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
@@ -34,7 +34,7 @@ from adk_graph_memory.records.facts import Candidates, Delta
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.scopes import Scope, SharedMemory, check_items
-from adk_graph_memory.records.turns import Passage, Turn, check_session_id
+from adk_graph_memory.records.turns import Passage, Turn, check_session_id, is_document
 from adk_graph_memory.runtime import telemetry
 
 logger = logging.getLogger(__name__)
@@ -306,7 +306,8 @@ async def _extract_window(
         if window.is_evidence:  # whoever resumes it may not know that it was added on purpose
             result = keep_statements(result, window.turns, {}, owner=scope.owner_name)
         clock.lap("extract")
-        return replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns}))), clock
+        result = replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns})))
+        return mark_reported(result) if is_document(window.session_id) else result, clock
 
 
 def _log_unread_turns(window: Lease, result: Extraction) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Unpack
 
 from pydantic import BaseModel
 
 from adk_graph_memory.graph import reviews
-from adk_graph_memory.memory import forgetting, histories, ingestion, listings, owner, recall
+from adk_graph_memory.memory import documents, forgetting, histories, ingestion, listings, owner, recall
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.pages import document
 from adk_graph_memory.memory.pages.document import MemoryView, Progress
@@ -19,6 +20,7 @@ from adk_graph_memory.memory.recall import RecallOptions
 from adk_graph_memory.memory.statements import add_statements, promote_fact
 from adk_graph_memory.records.history import EntityHistory, FactHistory, HeldFact, MemoryChange, Proposal
 from adk_graph_memory.records.results import (
+    DocumentReport,
     IngestReport,
     Profile,
     ProfileForm,
@@ -88,6 +90,39 @@ class UserMemory(UserContext):
             errors.RedactionFailed, errors.DatabaseError: nothing is stored.
         """
         return await ingestion.enqueue_turns(self, turns, session_id=session_id)
+
+    async def remember_document(
+        self,
+        source: str | Path,
+        *,
+        title: str | None = None,
+        author: str | None = None,
+        at: datetime | None = None,
+    ) -> DocumentReport:
+        """Remember a document: its passages are found and cited, and facts are extracted from them.
+
+        A passage begins with the document's title, headings and page. The facts are ``reported``, have the origin
+        ``document``, and end nothing that a person said. Remembering a new version under the same title reads only what
+        has changed, and removes what it no longer has. ``forget_session`` with the report's ``session_id`` forgets the
+        document as a whole.
+
+        Args:
+            source: the text, as Markdown or plain, or the path of a file in PDF, Markdown or plain text.
+            title: by default, the file's name without its suffix.
+            author: who wrote it; by default, it speaks for itself, by its title.
+            at: since when it says this; now by default.
+
+        Raises:
+            errors.NotFound: there is no such file.
+            errors.UnreadableTranscript: the file cannot be read, or there is no text in it.
+            errors.InvalidArgument: a text comes without a title, or the document of a shared memory has the author
+                ``user``.
+            errors.RedactionFailed: the redaction failed; nothing is stored.
+            errors.ModelError: the model failed; the passages are stored and pending.
+            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
+            errors.DatabaseError: the graph could not be written.
+        """
+        return await documents.remember_document(self, source, title=title, author=author, at=at)
 
     async def add_statements(self, statements: Sequence[Statement], *, consolidate: bool = False) -> IngestReport:
         """Store statements as facts, word for word; adding one again only updates its metadata.

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from adk_graph_memory.language.dates import Precision
 from adk_graph_memory.language.spelling import is_same_word, normalize_words
 from adk_graph_memory.language.text import cache_short, digest, fold_text, has_wide_character
-from adk_graph_memory.records.turns import OWNER_SESSION, Origin, Role, Turn
+from adk_graph_memory.records.turns import IMPERSONAL_ORIGINS, OWNER_SESSION, Origin, Role, Turn
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
 Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
@@ -49,8 +49,8 @@ class Source:
 
     @property
     def is_machine(self) -> bool:
-        """Whether it is an agent's or a tool's word."""
-        return self.origin in ("agent", "tool")
+        """Whether it is an agent's, a tool's or a document's word."""
+        return self.origin in IMPERSONAL_ORIGINS
 
     @property
     def is_owner(self) -> bool:

@@ -105,10 +105,26 @@ class IngestReport:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentReport:
+    """What became of a document: its passages, and what was read in those that are new."""
+
+    session_id: str
+    """the session of its passages: :meth:`.UserMemory.forget_session` forgets the document by it"""
+    passages: int
+    removed: int
+    """passages of a former version that this one does not have; they are gone"""
+    ingest: IngestReport
+
+
 Ending = Literal["replaced", "plan", "retracted"]
 ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
 """The note on an ended fact: another value replaced it, the plan is past, or it was never true."""
-MACHINE_NOTES: Mapping[Origin | None, str] = {"agent": "an agent's word", "tool": "a tool's word"}
+MACHINE_NOTES: Mapping[Origin | None, str] = {
+    "document": "from a document",
+    "agent": "an agent's word",
+    "tool": "a tool's word",
+}
 """The note on a fact that no person said."""
 STALE_NOTE = "may no longer be so"
 DISPUTE_NOTE = "another value was said too"

@@ -15,9 +15,11 @@ from adk_graph_memory.records.scopes import check_flags, check_id, check_name, c
 
 MemoryKind = Literal["fact", "event"]
 Role = Literal["user", "model"]
-Origin = Literal["owner", "user", "import", "agent", "tool"]
+Origin = Literal["owner", "user", "import", "document", "agent", "tool"]
 """Whose word it is, the strongest first: that of the memory's owner about the memory, a person's, imported from where a
-model or nobody known worded it, an agent's, a tool's."""
+model or nobody known worded it, a document's, an agent's, a tool's."""
+IMPERSONAL_ORIGINS: frozenset[Origin] = frozenset(("document", "agent", "tool"))
+"""Those of words that nobody says to an agent: they end nothing that a person said."""
 _ORIGINS_BY_ROLE: Mapping[str, Origin] = {"user": "user", "model": "agent"}
 
 RULES = "rules"
@@ -30,6 +32,8 @@ STATEMENT_SESSION = ":statements:"
 """The session of statements that are consolidated with what memory holds."""
 PROMOTED_SESSION = ":promoted:"
 """How the session of a fact's quotes begins in a shared memory; the fact's id follows."""
+DOCUMENT_SESSION = ":document:"
+"""How the session of a document's passages begins; the document's title follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,11 @@ def is_evidence(session_id: str) -> bool:
     return session_id == STATEMENT_SESSION or session_id.startswith(PROMOTED_SESSION)
 
 
+def is_document(session_id: str) -> bool:
+    """Whether a session holds the passages of a document."""
+    return session_id.startswith(DOCUMENT_SESSION)
+
+
 def check_session_id(session_id: object) -> None:
     """Refuse an id of a session that is none, or that memory keeps for what is not said in a session.
 
@@ -136,7 +145,7 @@ def check_session_id(session_id: object) -> None:
     """
     check_text("session_id", session_id)
     check_id("session_id", str(session_id))
-    if session_id == OWNER_SESSION or is_evidence(str(session_id)):
+    if session_id == OWNER_SESSION or is_evidence(str(session_id)) or is_document(str(session_id)):
         raise errors.InvalidArgument(reason=f"memory itself uses the session id {session_id!r}: choose another")
 
 
