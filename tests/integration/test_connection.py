@@ -199,17 +199,17 @@ async def test_a_closed_driver_of_the_callers_is_named_as_such(neo4j_server: Any
 
 
 @pytest.mark.parametrize(
-    ("given_as", "source"),
+    ("given_as", "source", "remedy"),
     [
-        ("auth", "the auth= that was given"),
-        ("settings", "the settings that were given"),
-        ("address", "the address that was given"),
-        ("variable", "NEO4J_PASSWORD, in the environment or an agent's .env file"),
-        ("up", "connection.json, where `adk-graph-memory up` wrote it"),
+        ("auth", "the auth= that was given", "give the new one there"),
+        ("settings", "the settings that were given", "give the new one there"),
+        ("address", "the address that was given", "give the new one there"),
+        ("variable", "NEO4J_PASSWORD, in the environment or an agent's .env file", "give the new one there"),
+        ("up", "connection.json, where `adk-graph-memory up` wrote it", "run `adk-graph-memory up`"),
     ],
 )
 async def test_a_wrong_password_names_the_user_and_the_source_and_not_the_password(
-    neo4j_server: Any, given_as: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    neo4j_server: Any, given_as: str, source: str, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # A user that does not exist: three failures of a real one would lock the other tests out.
     user, wrong, uri = "nobody-of-that-name", "correct-horse", neo4j_server.uri
@@ -232,8 +232,18 @@ async def test_a_wrong_password_names_the_user_and_the_source_and_not_the_passwo
     async with connection:
         with pytest.raises(errors.AuthenticationFailed, match=user) as raised:
             await fetch_prepared_state(connection)
-    assert source in str(raised.value)
+    assert f"{source}. If the password was changed, {remedy}" in str(raised.value)
     assert wrong not in f"{raised.value} {raised.value.__cause__}"
+
+
+@pytest.mark.slow
+async def test_a_password_that_must_be_changed_first_names_the_statement(neo4j_server: Any, app_name: str) -> None:
+    async with AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as admin:
+        await admin.execute_query(f"CREATE USER `{app_name}` SET PASSWORD 'correct-horse' CHANGE REQUIRED")
+        async with Connection(neo4j_server.uri, auth=(app_name, "correct-horse")) as connection:
+            with pytest.raises(errors.AuthenticationFailed, match="run ALTER CURRENT USER SET PASSWORD FROM"):
+                await fetch_prepared_state(connection)
+        await admin.execute_query(f"DROP USER `{app_name}`")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 import subprocess
 import sys
@@ -12,10 +13,17 @@ from pathlib import Path
 import neo4j
 import pytest
 from neo4j import exceptions
+from typer.testing import CliRunner
 
 from adk_graph_memory import errors
+from adk_graph_memory.cli.application import app
 from adk_graph_memory.graph.local_neo4j import jars
-from adk_graph_memory.graph.local_neo4j.persistent import find_running_server, start_server, stop_server
+from adk_graph_memory.graph.local_neo4j.persistent import (
+    RunningServer,
+    find_running_server,
+    start_server,
+    stop_server,
+)
 from adk_graph_memory.graph.local_neo4j.server import (
     LocalNeo4j,
     ensure_password,
@@ -27,6 +35,25 @@ from adk_graph_memory.runtime import environment, settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("local_neo4j")]
 
+KILLED_ROTATION = """
+import os, signal
+from pathlib import Path
+from adk_graph_memory.graph.local_neo4j import persistent, server
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+{fault}
+persistent.start_server(rotate_password=True)
+"""
+FAULTS = {
+    "before the server takes it": "write = server.write_private_file; "
+    "server.write_private_file = lambda *file: (write(*file), kill())",
+    "before it is in its file": "Path.replace = lambda file, to: kill() if file.name == 'password.new' else "
+    "os.replace(file, to)",
+    "before services can read it": "persistent.write_private_file = kill",
+}
+"""How a rotation is killed: what is patched in its process."""
 UP = """
 from adk_graph_memory.graph.local_neo4j.persistent import start_server
 print(start_server({port}).pid)
@@ -139,6 +166,68 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
     assert find_process(list_home_arguments(Path(running_now.home))) is None
     assert get_log_path(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
     assert ensure_password(Path(running_now.home)) == running_now.password
+
+
+@pytest.fixture
+def local_server() -> Iterator[RunningServer]:
+    """What `up` starts, in a home of its own."""
+    yield start_server(LocalNeo4j().port)
+    stop_server()
+
+
+def takes(server: RunningServer, password: str) -> bool:
+    with neo4j.GraphDatabase.driver(server.uri, auth=("neo4j", password)) as driver:
+        return driver.verify_authentication()
+
+
+def read_connection() -> dict[str, object]:
+    return json.loads(environment.get_connection_file().read_text())
+
+
+def test_up_rotates_the_password(local_server: RunningServer) -> None:
+    with (
+        neo4j.GraphDatabase.driver(local_server.uri, auth=("neo4j", local_server.password)) as driver,
+        driver.session() as held,
+    ):
+        transaction = held.begin_transaction()
+        result = CliRunner().invoke(app, ["up", "--rotate-password"])
+        assert result.exit_code == 0 and "Restart the processes" in result.stderr
+        assert transaction.run("RETURN 1 AS one").single(strict=True)["one"] == 1
+    shown = json.loads(CliRunner().invoke(app, ["status", "--password", "--json"]).stdout)["password"]
+    assert shown != local_server.password and shown not in result.output
+    assert [takes(local_server, password) for password in (local_server.password, shown)] == [False, True]
+    file = Path(local_server.home, "password")
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == (shown, 0o600)
+    assert settings.Settings().password.get_secret_value() == shown
+    assert start_server() == find_running_server()
+    assert [found.name for found in Path(local_server.home).glob("password*")] == ["password"]
+
+
+@pytest.mark.parametrize("is_stopped", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_the_next_up_finishes_a_rotation_that_was_killed(local_server: RunningServer, is_stopped: bool) -> None:
+    before = local_server.password
+    for moment, fault in FAULTS.items():
+        killed = subprocess.run([sys.executable, "-c", KILLED_ROTATION.format(fault=fault)])
+        assert killed.returncode == -signal.SIGKILL, moment
+        if is_stopped:
+            stop_server()
+        found = start_server(LocalNeo4j().port)
+        assert (found.password == before) == (moment == "before the server takes it")
+        assert takes(found, found.password), moment
+        assert read_connection()["password"] == ensure_password(Path(found.home)) == found.password
+        assert [file.name for file in Path(found.home).glob("password*")] == ["password"]
+        before = found.password
+
+
+def test_a_password_that_was_changed_by_hand_goes_into_the_file(local_server: RunningServer) -> None:
+    statement = f"ALTER CURRENT USER SET PASSWORD FROM '{local_server.password}' TO 'changed by hand'"
+    with neo4j.GraphDatabase.driver(local_server.uri, auth=("neo4j", local_server.password)) as driver:
+        driver.execute_query(statement, database_="system")
+    file = Path(local_server.home, "password")
+    with pytest.raises(errors.LocalServerError, match=f"refuses the password in {file}. If you changed it in Neo4j"):
+        start_server()
+    file.write_text("changed by hand\n")
+    assert start_server().password == read_connection()["password"] == "changed by hand"
 
 
 @pytest.mark.slow

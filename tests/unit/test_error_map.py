@@ -124,6 +124,7 @@ async def test_an_error_of_the_callers_is_left_alone() -> None:
     [
         ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", errors.DatabaseReadOnly),
         ("Neo.ClientError.Security.AuthenticationRateLimit", errors.AuthenticationFailed),
+        ("Neo.ClientError.Security.CredentialsExpired", errors.AuthenticationFailed),
         ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", errors.QueryFailed),
         ("Neo.DatabaseError.Statement.ExecutionFailed", errors.QueryFailed),
         ("Neo.DatabaseError.Schema.IndexDropFailed", errors.QueryFailed),

@@ -31,11 +31,19 @@ def up(
         int | None, typer.Option(min=0, max=65_535, help="Bolt port on 127.0.0.1, 7687 by default.")
     ] = None,
     version: Annotated[str | None, typer.Option(help="Neo4j 2026 (default) or 5.26.")] = None,
+    rotate_password: Annotated[
+        bool, typer.Option("--rotate-password", help="Also give it a new password; then restart what uses it.")
+    ] = False,
 ) -> Output:
     """Start a local Neo4j without Docker, or find the running one; its data is kept between runs."""
     server = start_with_progress(DEFAULT_PORT if port is None else port, version)
     if port and port != urlsplit(server.uri).port:
         raise _make_running_error(server)
+    if rotate_password:
+        server = persistent.start_server(rotate_password=True)
+        return _describe_server(
+            server, "It has a new password. Restart the processes that use it: they still have the old one."
+        )
     next_steps = (
         "Agents and commands use this server as long as NEO4J_URI is not set.",
         "To see memory at work: adk-graph-memory demo",

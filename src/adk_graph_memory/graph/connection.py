@@ -27,6 +27,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying
 from adk_graph_memory import errors
 from adk_graph_memory.graph.append_queue import AppendQueue
 from adk_graph_memory.graph.driver_errors import (
+    CREDENTIALS_EXPIRED,
     LIVENESS_SECONDS,
     DriverHealth,
     SilenceTimer,
@@ -647,11 +648,17 @@ class Connection(Closeable):
             username=self._username,
             database=self.settings.database,
             seconds=f"{self._timeout:g}",
-            advice=self._advise_on_password(),
+            advice=self._advise_on_password(error),
         )
 
-    def _advise_on_password(self) -> str:
-        """Say where the password came from, for a server that refused it."""
+    def _advise_on_password(self, error: Exception) -> str:
+        """Say where the password came from, for a server that refused it, and what to do if it was changed."""
+        if getattr(error, "code", None) == CREDENTIALS_EXPIRED:
+            return (
+                "it wants a new password first; in its database `system`, run ALTER CURRENT USER SET PASSWORD FROM "
+                "'the present one' TO 'a new one'"
+            )
+        remedy = "give the new one there, and restart this process"
         if not (self._auth or self._is_driver_given or self.settings.password.get_secret_value()):
             return "NEO4J_PASSWORD is not set"
         if self._is_driver_given:
@@ -666,9 +673,10 @@ class Connection(Closeable):
             source = "NEO4J_PASSWORD, in the environment or an agent's .env file"
         else:
             source = f"{environment.get_connection_file()}, where `adk-graph-memory up` wrote it"
+            remedy = "run `adk-graph-memory up`, which looks for the new one, and restart this process"
         return (
-            f"check the user name and the password, which came from {source} (after three failures the server waits "
-            "some seconds)"
+            f"check the user name and the password, which came from {source}. If the password was changed, {remedy} "
+            "(after three failures the server waits some seconds)"
         )
 
     @property

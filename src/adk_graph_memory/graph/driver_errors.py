@@ -60,19 +60,22 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
 }
 """All exceptions of the driver, and the error of ours that each becomes."""
 _EXECUTION_FAILED = "Neo.DatabaseError.Statement.ExecutionFailed"
+CREDENTIALS_EXPIRED = "Neo.ClientError.Security.CredentialsExpired"
 _ERROR_CODES = {
     _EXECUTION_FAILED: errors.QueryFailed,
     "Neo.DatabaseError.Schema.IndexDropFailed": errors.QueryFailed,
     "Neo.ClientError.Database.DatabaseNotFound": errors.DatabaseMissing,
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.DatabaseReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
+    CREDENTIALS_EXPIRED: errors.AuthenticationFailed,
     "Neo.TransientError.General.MemoryPoolOutOfMemoryError": errors.QueryFailed,
     "Neo.ClientError.Transaction.TransactionTimedOut": errors.DatabaseTimeout,
     "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration": errors.DatabaseTimeout,
 }
 """Codes that no driver class of their own tells apart: a statement failed for whatever reason, an index
 belongs to a constraint, there is no such database, the server's configuration forbids writes, there were too many wrong
-passwords, a transaction needs more memory than it may have (the server itself is available), or more time."""
+passwords, the password must be changed first, a transaction needs more memory than it may have (the server itself is
+available), or more time."""
 _FAILURES = (
     (re.compile(r"too large to index", re.IGNORECASE), errors.KeyTooLong),
     (re.compile(r"no space left|read-only file system|critical error", re.IGNORECASE), errors.DatabaseFailing),

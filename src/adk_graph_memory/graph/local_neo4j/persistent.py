@@ -7,10 +7,13 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from neo4j import exceptions
+
 from adk_graph_memory import errors
-from adk_graph_memory.graph.local_neo4j import jars
+from adk_graph_memory.graph.local_neo4j import jars, server
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, find_process, list_home_arguments, write_private_file
 from adk_graph_memory.runtime import environment
 
@@ -34,16 +37,18 @@ def start_server(
     port: int = 7687,
     *,
     version: str | None = None,
+    rotate_password: bool = False,
     progress: jars.ProgressCallback | None = None,
 ) -> RunningServer:
     """Start a server that outlives this process, or return the running one, whatever its port and version.
 
     Its store and password are kept between runs, separately for 5.26 and 2026. A concurrent second call waits for the
-    first.
+    first. If a rotation of the password was killed, this finishes it.
 
     Args:
         port: The Bolt port on 127.0.0.1.
         version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
+        rotate_password: Give the server a new password.
         progress: Called with the fetched and the total bytes while jars are fetched.
 
     Raises:
@@ -55,30 +60,39 @@ def start_server(
         jars.translate_disk_full(environment.get_data_home(), needed="500 MB"),
         jars.lock_folder(environment.get_data_home()),
     ):
-        if running := find_running_server():
-            return running
-        _stop_processes()  # a killed `up` may have left one without a connection file
-        server = LocalNeo4j(
-            home=home,
-            port=port,
-            version=full_version,
-            heap=HEAP,
-            page_cache=PAGE_CACHE,
-            jvm_flags=(),
-            progress=progress,
-        ).start(outlive=True)
-        running = RunningServer(server.uri, *server.auth, server.pid or 0, full_version, str(home))
+        running = find_running_server()
+        if running is None:
+            _stop_processes()  # a killed `up` may have left one without a connection file
+            started = LocalNeo4j(
+                home=home,
+                port=port,
+                version=full_version,
+                heap=HEAP,
+                page_cache=PAGE_CACHE,
+                jvm_flags=(),
+                progress=progress,
+            ).start(outlive=True)
+            running = RunningServer(started.uri, *started.auth, started.pid or 0, full_version, str(home))
+        running = _update_password(running, server.rotate_password if rotate_password else server.settle_password)
         write_private_file(environment.get_connection_file(), json.dumps(dataclasses.asdict(running)))
     return running
+
+
+def _update_password(running: RunningServer, update: Callable[[Path, str], None]) -> RunningServer:
+    try:
+        update(Path(running.home), running.uri)
+    except (exceptions.DriverError, exceptions.Neo4jError) as error:
+        raise errors.LocalServerError(reason=str(error)) from error
+    return dataclasses.replace(running, password=server.ensure_password(Path(running.home)))
 
 
 def find_running_server() -> RunningServer | None:
     """Find the running server by its connection file; None if its process does not run."""
     try:
-        server = RunningServer(**json.loads(environment.get_connection_file().read_text("utf-8")))
+        running = RunningServer(**json.loads(environment.get_connection_file().read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-    return server if find_process(list_home_arguments(Path(server.home))) == server.pid else None
+    return running if find_process(list_home_arguments(Path(running.home))) == running.pid else None
 
 
 def stop_server(*, seconds: float = 120.0) -> bool:

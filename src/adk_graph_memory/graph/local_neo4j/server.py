@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -184,6 +184,8 @@ SETTINGS_2026 = {
 
 EXIT_STORE_IN_USE = 2
 MIN_DISK_SPACE = "50 MB"
+ROTATION_FILE = "password.new"
+"""The file of the next password, beside ``password``, while a rotation is under way."""
 
 
 def get_log_path(home: Path) -> Path:
@@ -222,6 +224,8 @@ def write_private_file(path: Path, text: str) -> None:
     temporary.unlink(missing_ok=True)
     temporary.touch(mode=0o600, exist_ok=False)
     temporary.write_text(text, "utf-8")
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
     temporary.replace(path)
 
 
@@ -229,13 +233,61 @@ def ensure_password(home: Path) -> str:
     """The password of user neo4j in this home; the first call creates it, for the server to use at its first start."""
     file = home / "password"
     if file.exists():
-        return file.read_text("utf-8")
+        return file.read_text("utf-8").strip()  # whoever writes it by hand may end the line
     password = secrets.token_urlsafe(24)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home / "data" / "dbms").mkdir(parents=True, exist_ok=True)
     write_private_file(home / "data" / "dbms" / "auth.ini", hash_password(password))
     write_private_file(file, password)
     return password
+
+
+def rotate_password(home: Path, uri: str) -> None:
+    """Give user neo4j of the running server a new password; whenever this is killed, a file has the valid one.
+
+    Raises:
+        errors.LocalServerError: as :func:`settle_password` does.
+    """
+    settle_password(home, uri)
+    old, new, new_file = ensure_password(home), secrets.token_urlsafe(24), home / ROTATION_FILE
+    write_private_file(new_file, new)
+    with _open_session(uri, old, database="system") as session:
+        session.run("ALTER CURRENT USER SET PASSWORD FROM $old TO $new", old=old, new=new).consume()
+    new_file.replace(home / "password")
+
+
+def settle_password(home: Path, uri: str) -> None:
+    """Log in to the running server, and finish a rotation that was killed: keep the password that the server takes.
+
+    Raises:
+        errors.LocalServerError: it takes neither.
+    """
+    file, new_file = home / "password", home / ROTATION_FILE
+    if _takes_password(uri, ensure_password(home)):
+        new_file.unlink(missing_ok=True)
+    elif new_file.exists() and _takes_password(uri, new_file.read_text("utf-8")):
+        new_file.replace(file)
+    else:
+        reason = f"it refuses the password in {file}. If you changed it in Neo4j, write the new one into that file"
+        raise errors.LocalServerError(reason=reason)
+
+
+def _takes_password(uri: str, password: str) -> bool:
+    try:
+        with _open_session(uri, password, database="neo4j") as session:
+            session.run("RETURN 1").consume()
+    except exceptions.AuthError:
+        return False
+    return True
+
+
+@contextmanager
+def _open_session(uri: str, password: str, *, database: str) -> Iterator[neo4j.Session]:
+    with (
+        neo4j.GraphDatabase.driver(uri, auth=("neo4j", password)) as driver,
+        open_session(driver, database=database) as session,
+    ):
+        yield session
 
 
 def hash_password(password: str) -> str:
@@ -455,14 +507,7 @@ class LocalNeo4j:
 
     def _is_reachable(self) -> bool:
         try:
-            with (
-                neo4j.GraphDatabase.driver(self.uri, auth=self.auth) as driver,
-                open_session(driver, database="neo4j") as session,
-            ):
-                session.run("RETURN 1").consume()
-        except exceptions.AuthError as error:
-            reason = f"its store refuses the password in {self.home / 'password'}"
-            raise errors.LocalServerError(reason=reason) from error
+            settle_password(self.home, self.uri)
         except (exceptions.DriverError, exceptions.Neo4jError):
             return False
         return True
