@@ -1,7 +1,7 @@
-"""``python -m benchmarks.quality.sizes``: how many bytes of token vectors a memory has, and what they add to a store.
+"""``python -m benchmarks.quality.sizes``: how many bytes of token vectors a memory has, and what each part of a store takes.
 
-Each set is told twice, each time to a Neo4j of its own: with the default embedder, and with one that gives the same
-vectors and no tokens. Files are measured after a checkpoint, without transaction logs.
+Each set is told several times, each time to a Neo4j of its own: as sessions alone, then remembered too, without vectors,
+with vectors alone, and with the default embedder. Files are measured after a checkpoint, without transaction logs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 from neo4j_graphrag.embeddings.base import Embedder
 from rich.table import Table
@@ -25,7 +27,7 @@ from benchmarks import machine, server
 from benchmarks.quality import chats, ingest, locomo
 from benchmarks.quality.dialogue import Conversation
 
-BYTES = "MATCH (memory:Memory) RETURN coalesce(size(memory.tokens_a), 0) AS bytes"
+BYTES = "MATCH (memory:Memory) RETURN memory.kind AS kind, coalesce(size(memory.tokens_a), 0) AS bytes"
 ASKED_MEDIAN, ASKED_MOST, ASKED_RATIO = 1_536, 4_096, 1.35
 
 
@@ -45,13 +47,16 @@ class VectorsAlone(Embedder):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What lies on disk, and each memory's bytes of token vectors."""
+    """What lies on disk, how many memories are facts, and each memory's bytes of token vectors."""
 
     bytes: int
+    facts: int
     tokens: Sequence[int]
 
 
-async def measure_store(conversations: Sequence[Conversation], embedder: Embedder) -> Store:
+async def measure_store(
+    conversations: Sequence[Conversation], embedder: Embedder | Literal[False], *, sessions_alone: bool = False
+) -> Store:
     """Tells a new server the conversations."""
     async with LocalNeo4j(page_cache=server.PAGE_CACHE, heap=server.HEAP) as neo4j:
         username, password = neo4j.auth
@@ -59,11 +64,15 @@ async def measure_store(conversations: Sequence[Conversation], embedder: Embedde
         memory = GraphMemory(settings=settings, model="rules", embedder=embedder)
         async with Neo4jSessionService(settings=settings) as sessions, memory:
             service = Neo4jMemoryService(memory=memory)
+            await memory.connection.prepare()
             for conversation in conversations:
-                await ingest.remember(conversation, sessions, service, app_name="sizes")
+                async for session in ingest.store_sessions(conversation, sessions, app_name="sizes"):
+                    if not sessions_alone:
+                        await service.add_session_to_memory(session)
             rows = await memory.connection.run_cypher(BYTES)
         await asyncio.to_thread(neo4j.stop)  # which makes a checkpoint
-        return Store(await asyncio.to_thread(count_bytes, neo4j.home), [row["bytes"] for row in rows])
+        facts = sum(row["kind"] == "fact" for row in rows)
+        return Store(await asyncio.to_thread(count_bytes, neo4j.home), facts, [row["bytes"] for row in rows])
 
 
 def count_bytes(home: Path) -> int:
@@ -80,6 +89,9 @@ async def main(arguments: argparse.Namespace) -> None:
     table = Table(title="Bytes of token vectors a memory, and store files after a checkpoint")
     for column in ("told", "memories", "median", "most", "files, MB", "without tokens, MB", "ratio"):
         table.add_column(column, justify="left" if column == "told" else "right")
+    parts = Table(title="Files of a store, MB: what each part adds")
+    for column in ("told", "events", "facts", "schema", "sessions", "turns and facts", "vectors and indexes", "tokens"):
+        parts.add_column(column, justify="left" if column == "told" else "right")
     for name, conversations in data_sets.items():
         print(f"{name} …", file=sys.stderr, flush=True)
         store = await measure_store(conversations, LocalEmbedder())
@@ -87,9 +99,20 @@ async def main(arguments: argparse.Namespace) -> None:
         sizes = (f"{statistics.median(store.tokens):,.0f}", f"{max(store.tokens):,}")
         files = (f"{figures.bytes / 1e6:.1f}" for figures in (store, without))
         table.add_row(name, f"{len(store.tokens):,}", *sizes, *files, f"{store.bytes / without.bytes:.2f}")
+        stages = [
+            await measure_store([], False),
+            await measure_store(conversations, False, sessions_alone=True),
+            await measure_store(conversations, False),
+            without,
+            store,
+        ]
+        added = (stage.bytes - before.bytes for before, stage in pairwise(stages))
+        events = sum(len(dialogue.turns) for conversation in conversations for dialogue in conversation.sessions)
+        megabytes = (f"{size / 1e6:.2f}" for size in (stages[0].bytes, *added))
+        parts.add_row(name, f"{events:,}", f"{store.facts:,}", *megabytes)
     table.add_row("asked", "", f"≤ {ASKED_MEDIAN:,}", f"≤ {ASKED_MOST:,}", "", "", f"≤ {ASKED_RATIO}")
     console = machine.make_console()
-    console.print(table)
+    console.print(table, parts)
     machine.print_about(console, {"load before": before, "load after": machine.read_load()})
 
 

@@ -218,7 +218,9 @@ class SchemaMissing(SchemaError):
 
 
 class SchemaTooNew(SchemaError):
-    template = "The schema is at version {found}, but this release knows {known}: upgrade it, or use another database."
+    template = """
+    The schema is at version {found}, but this release knows {known}: upgrade adk-graph-memory, or use another
+    database."""
     found: int
     known: int
 

@@ -507,6 +507,17 @@ async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner
     assert fact_rows == [[before, 1, "current"]]
 
 
+async def test_two_replicas_read_a_queue_once(make: Make, owner: dict[str, str]) -> None:
+    replicas = [make(*[NOTHING] * 8) for _ in range(2)]
+    for number in range(8):
+        text = turn(f"I keep {number} bees.", f"t{number}")
+        await replicas[0].user(**owner).enqueue([text], session_id=f"s{number}")
+    await asyncio.gather(*(replica.resume(**owner) for replica in replicas))
+    assert sum(len(list_prompts(replica)) for replica in replicas) == 8
+    states = await rows(replicas[0], owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state, count(*)")
+    assert states == [["done", 8]]
+
+
 COUNTS = """MATCH (u:@User {scope: $scope})
 RETURN u.writes, COUNT { MATCH (:@Fact {scope: $scope}) },
        COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.reading CONTAINS 'herring' }"""

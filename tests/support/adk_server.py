@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,20 +46,29 @@ def started(
     command: str, agents: Path, address: str, environment: Mapping[str, str]
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """``adk web`` or ``adk api_server`` until the block ends; what it says is in ``server.log`` beside the agents."""
-    port = _free_port()
     options = [f"--{kind}_service_uri={address}" for kind in ("session", "memory", "artifact")]
-    options += ["--extra_plugins", "adk_graph_memory.GraphMemoryPlugin", f"--port={port}"]
+    options += ["--extra_plugins", "adk_graph_memory.GraphMemoryPlugin"]
+    with running([command, *options, agents.name], agents.parent, environment) as server:
+        yield server
+
+
+@contextmanager
+def running(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A server of ``adk`` in a folder, on a free port, until the block ends."""
+    port = _free_port()
     adk, url = str(Path(sys.executable).with_name("adk")), f"http://127.0.0.1:{port}"
     inherited = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith(("NEO4J", "ADK_GRAPH")) or key.endswith("_TIMEOUT")
     }
-    home = {"HOME": str(agents.parent), "ADK_GRAPH_MEMORY_HOME": str(agents.parent / "home")}
-    with (agents.parent / "server.log").open("ab") as log:
+    home = {"HOME": str(folder), "ADK_GRAPH_MEMORY_HOME": str(folder / "home")}
+    with (folder / "server.log").open("ab") as log:
         server = subprocess.Popen(
-            [adk, command, *options, agents.name],
-            cwd=agents.parent,
+            [adk, *arguments, f"--port={port}"],
+            cwd=folder,
             env=inherited | home | dict(environment),
             stdout=log,
             stderr=log,
