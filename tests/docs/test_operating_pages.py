@@ -25,16 +25,17 @@ from adk_graph_memory.graph.local_neo4j.persistent import find_running_server, s
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
 
 UPGRADING, DEPLOYMENT = "docs/upgrading.md", "docs/deployment.md"
-AWAITED = ("adk-graph-memory backup ", "adk-graph-memory restore ")
-"""Commands that the pages name before they exist: nothing runs them yet."""
+SKIPPED = ("pip ", "adk-graph-memory backup ", "adk-graph-memory restore ")
+"""Commands of the pages that nothing runs: the last two do not exist yet."""
 OWNER = {"app_name": "home", "user_id": "ana"}
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
-def list_lines(page: str, heading: str = "") -> list[str]:
-    """The commands of a page that are run in their order, of one section or of all."""
-    found = [block for block in blocks(page) if block.language == "sh" and block.heading in (heading or block.heading)]
-    return [line for block in found for line in block.text.splitlines() if not line.startswith(AWAITED)]
+def list_lines(page: str) -> list[str]:
+    """The commands of a page that are run in their order."""
+    found = [block for block in blocks(page) if block.language == "sh"]
+    lines = [line for block in found for line in block.text.replace("\\\n", "").splitlines()]
+    return [line for line in lines if not line.startswith(SKIPPED)]
 
 
 def run_line(line: str, folder: Path, **environment: str) -> str:
@@ -108,7 +109,7 @@ def test_a_server_of_ones_own_goes_from_526_to_2026_and_to_another_password(
 @pytest.mark.parametrize(
     ("error", "data"),
     [
-        (errors.SchemaMissing, {"database": "neo4j", "missing": "0001_schema"}),
+        (errors.SchemaMissing, {"database": "neo4j", "missing": "…"}),
         (errors.SchemaTooNew, {"found": 2, "known": 1}),
         (errors.SchemaUnknown, {"database": "neo4j", "found": 1}),
         (errors.UnsupportedServer, {"found": "Neo4j/5.25.1"}),
@@ -127,6 +128,13 @@ cp -r "$2" image
 shift 2
 printf '%s\\n' "$@" > options
 """
+FORWARDED = {
+    "Origin": "https://agents.example.com",
+    "Host": "agents.example.com",
+    "X-Forwarded-Host": "agents.example.com",
+    "X-Forwarded-Proto": "https",
+}
+"""What Caddy forwards of a page's request."""
 
 
 @pytest.mark.slow
@@ -164,8 +172,9 @@ def test_the_image_that_adk_deploys_finds_the_services(neo4j_server: Any, app_na
         "ADK_GRAPH_MEMORY_EMBEDDER": "none",
     }
     with running([word.replace("/app/", f"{image}/") for word in start[1:]], tmp_path, environment) as (url, _):
-        session = f"{url}/apps/companion/users/{app_name}/sessions/monday"
-        httpx.post(session, json={}, trust_env=False, timeout=120).raise_for_status()
+        client = httpx.Client(base_url=f"{url}/apps/companion/users/{app_name}", trust_env=False, timeout=120)
+        client.post("/sessions/monday", json={}, headers=FORWARDED).raise_for_status()
+        assert client.post("/sessions/friday", json={}, headers=FORWARDED | {"X-Forwarded-Proto": "http"}).is_error
     with neo4j.GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
         rows = driver.execute_query("MATCH (u:User {user_id: $user})-[:HAS_SESSION]->(s) RETURN s.id", user=app_name)
     assert [row.values() for row in rows.records] == [["monday"]]

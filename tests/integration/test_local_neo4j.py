@@ -185,6 +185,8 @@ def read_connection() -> dict[str, object]:
 
 
 def test_up_rotates_the_password(local_server: RunningServer) -> None:
+    first_start = Path(local_server.home, "data/dbms/auth.ini")
+    before = first_start.read_bytes()
     with (
         neo4j.GraphDatabase.driver(local_server.uri, auth=("neo4j", local_server.password)) as driver,
         driver.session() as held,
@@ -200,6 +202,7 @@ def test_up_rotates_the_password(local_server: RunningServer) -> None:
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == (shown, 0o600)
     assert settings.Settings().password.get_secret_value() == shown
     assert start_server() == find_running_server()
+    assert first_start.read_bytes() == before
     assert [found.name for found in Path(local_server.home).glob("password*")] == ["password"]
 
 
