@@ -172,9 +172,11 @@ def test_the_image_that_adk_deploys_finds_the_services(neo4j_server: Any, app_na
         "ADK_GRAPH_MEMORY_EMBEDDER": "none",
     }
     with running([word.replace("/app/", f"{image}/") for word in start[1:]], tmp_path, environment) as (url, _):
-        client = httpx.Client(base_url=f"{url}/apps/companion/users/{app_name}", trust_env=False, timeout=120)
-        client.post("/sessions/monday", json={}, headers=FORWARDED).raise_for_status()
-        assert client.post("/sessions/friday", json={}, headers=FORWARDED | {"X-Forwarded-Proto": "http"}).is_error
+        sessions = f"{url}/apps/companion/users/{app_name}/sessions"
+        with httpx.Client(trust_env=False, timeout=120) as client:
+            client.post(f"{sessions}/monday", json={}, headers=FORWARDED).raise_for_status()
+            headers = FORWARDED | {"X-Forwarded-Proto": "http"}
+            assert client.post(f"{sessions}/friday", json={}, headers=headers).status_code == 403
     with neo4j.GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
         rows = driver.execute_query("MATCH (u:User {user_id: $user})-[:HAS_SESSION]->(s) RETURN s.id", user=app_name)
     assert [row.values() for row in rows.records] == [["monday"]]
