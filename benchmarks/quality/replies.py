@@ -20,9 +20,9 @@ from rich.table import Table
 
 from adk_graph_memory import GraphMemory
 from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.importing.chats.conversation import Conversation
 from adk_graph_memory.cli.demo import conversation as demo_conversation
 from adk_graph_memory.cli.demo import recorded_replies
-from adk_graph_memory.cli.demo.conversation import Conversation
 from adk_graph_memory.cli.demo.recorded_replies import RecordedLlm, Recording
 from adk_graph_memory.models.embedder import EmbedderChoice
 from adk_graph_memory.records.scopes import Scope

@@ -15,7 +15,8 @@ from rich.console import Console
 from tests.support.documents import ROOT
 
 from adk_graph_memory import GraphMemory, LightEmbedder, Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.cli.demo.conversation import Conversation, load_conversation
+from adk_graph_memory.adk.importing.chats.conversation import Conversation
+from adk_graph_memory.cli.demo.conversation import load_conversation
 from adk_graph_memory.cli.demo.playback import DemoResult, play_conversation
 from adk_graph_memory.cli.demo.recorded_replies import choose_model
 from adk_graph_memory.language.text import count_tokens

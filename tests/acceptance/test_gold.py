@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.cli.demo.conversation import Conversation, ConversationSession, load_conversation
+from adk_graph_memory.adk.importing.chats.conversation import Conversation, ConversationSession
+from adk_graph_memory.cli.demo.conversation import load_conversation
 
 HERE = Path(__file__).parents[2] / "benchmarks" / "quality"
 STATES = {"current", "superseded", "retracted", "refined"}

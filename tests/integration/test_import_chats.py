@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from typer.testing import CliRunner
 
-from adk_graph_memory import Neo4jSessionService, errors
-from adk_graph_memory.adk.importing.chat_forms import ChatOptions
+from adk_graph_memory import Neo4jSessionService, SharedMemory, errors
+from adk_graph_memory.adk.importing.chats.messages import ChatOptions
 from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.cli.application import app
 from adk_graph_memory.memory.graph_memory import GraphMemory
@@ -89,6 +89,61 @@ async def test_two_chats_that_begin_alike_stay_apart(memory: GraphMemory, app_na
         assert receipt.sessions == {"new": 1, "read": 1}
 
 
+async def list_texts(memory: GraphMemory, app_name: str) -> list[list[str]]:
+    """What was said in each of Ana's sessions, by their ids."""
+    async with Neo4jSessionService(settings=memory.connection.settings) as service:
+        listed = await service.list_sessions(app_name=app_name, user_id="ana")
+        stored = [
+            await service.get_session(app_name=app_name, user_id="ana", session_id=session.id)
+            for session in sorted(listed.sessions, key=lambda session: session.id)
+        ]
+    return [[event.content.parts[0].text for event in one.events] for one in stored if one]
+
+
+async def test_a_greeting_to_two_people_makes_no_chat_of_two(
+    memory: GraphMemory, app_name: str, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        for name in ("Ben", "Cid"):
+            path = tmp_path / f"{name}.txt"
+            path.write_text(f"31.12.24, 21:05 - Ana: Happy new year!\n31.12.24, 21:08 - {name}: {name} thanks you\n")
+            await import_source(memory, str(path), make_options(app_name))
+    assert await list_texts(memory, app_name) == [
+        ["Happy new year!", "Ben thanks you"],
+        ["Happy new year!", "Cid thanks you"],
+    ]
+
+
+DAY = "31.12.24, 21:05 - Ana: {}\n31.12.24, 21:06 - Ben: Happy new year!\n31.12.24, 21:07 - Ana: And to you\n"
+NEXT = "31.12.24, 22:00 - Ben: Are you there?\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "events", "skipped"),
+    [
+        ("Diese Nachricht wurde gelöscht", {"known": 2, "new": 1, "read": 3}, {"of the service itself": 1}),
+        ("Helo?", {"known": 2, "new": 1, "read": 4}, {"in conflict with the graph": 1}),
+        (None, {"known": 2, "new": 1, "read": 3}, {}),
+    ],
+    ids=["deleted", "edited", "before the export begins"],
+)
+async def test_a_day_stays_one_when_its_first_message_changes(
+    memory: GraphMemory, app_name: str, tmp_path: Path, first: str | None, events: Any, skipped: Any
+) -> None:
+    path, options = tmp_path / "chat.txt", make_options(app_name)
+    path.write_text(DAY.format("Hello?"))
+    await import_source(memory, str(path), options)
+    path.write_text((DAY.format(first) if first else DAY.partition("\n")[2]) + NEXT)
+    receipt = await import_source(memory, str(path), options)
+    assert (receipt.sessions, receipt.events, receipt.skipped) == ({"extended": 1, "read": 1}, events, skipped)
+    assert [row.reason for row in receipt.problems] == (
+        ["the graph has what follows it, but not “Helo?”: was it edited?"] if first == "Helo?" else []
+    )
+    again = await import_source(memory, str(path), options)
+    assert (again.sessions, again.events.get("new")) == ({"known": 1, "read": 1}, None)
+    assert await list_texts(memory, app_name) == [["Hello?", "Happy new year!", "And to you", "Are you there?"]]
+
+
 @pytest.mark.parametrize(("me", "user_id"), [("ANA", "u1"), (None, "ana")])
 async def test_the_user_is_one_of_the_speakers(
     memory: GraphMemory, app_name: str, tmp_path: Path, me: str | None, user_id: str
@@ -152,6 +207,8 @@ async def test_whose_a_chat_becomes_must_be_said(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"role": "user", "content": "Hello"}]))
     with pytest.raises(errors.InvalidArgument, match="give --app and --user"):
         await import_source(None, str(path), ImportOptions("openai", "home"))
+    with pytest.raises(errors.InvalidArgument, match="a memory that users share has none: give --user"):
+        await import_source(None, str(path), ImportOptions("openai", "home", SharedMemory()))
 
 
 def test_the_command_says_what_it_understood(tmp_path: Path) -> None:
@@ -167,7 +224,21 @@ def test_the_command_says_what_it_understood(tmp_path: Path) -> None:
         "days 2024-12-24 to 2024-12-25",
         "left out 1 without words",
     ]
-    refused = CliRunner().invoke(app, ["import", "--from", "mem0", str(path), "--me", "Ana"])
-    assert (refused.exit_code, "--column and --at are for chats" in refused.output) == (2, True)
+    command[2] = "csv"
     wrong = CliRunner().invoke(app, [*command, "--me", "Ana", "--column", "words=x"])
     assert (wrong.exit_code, "not 'words'" in wrong.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "problem"),
+    [
+        ("mem0", "--me", "--me is not for --from mem0, but for chats."),
+        ("whatsapp", "--at", "--at is not for --from whatsapp, which takes --me and --timezone and --date-order."),
+        ("slack", "--column", "--column is not for --from slack"),
+        ("chatgpt", "--me", "--me is not for --from chatgpt, which takes --timezone and --at."),
+        ("conversation", "--date-order", "--date-order is not for --from conversation"),
+    ],
+)
+def test_an_option_that_a_form_has_no_use_for_is_refused(kind: str, option: str, problem: str) -> None:
+    refused = CliRunner().invoke(app, ["import", "--from", kind, "chat", option, "dmy"])
+    assert (refused.exit_code, problem in " ".join(refused.output.replace("│", "").split())) == (2, True)

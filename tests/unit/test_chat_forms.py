@@ -15,8 +15,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk.importing.chat_forms import FORMS, ChatFiles, ChatOptions, Message
-from adk_graph_memory.adk.importing.chats import ChatSource
+from adk_graph_memory.adk.importing.chats.files import ChatFiles
+from adk_graph_memory.adk.importing.chats.forms import FORMS
+from adk_graph_memory.adk.importing.chats.messages import ChatOptions, Message
+from adk_graph_memory.adk.importing.chats.source import ChatSource
 from adk_graph_memory.records.reports import SkippedRow
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -31,7 +33,7 @@ def read_form(tmp_path: Path) -> Callable[..., tuple[list[tuple[str, str, str]],
     ) -> tuple[list[tuple[str, str, str]], Counter[str]]:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        rows = list(FORMS[form](ChatFiles(path), ChatOptions(ZONE, **options)))
+        rows = list(FORMS[form].read(ChatFiles(path), ChatOptions(ZONE, **options)))
         messages = [row for row in rows if isinstance(row, Message)]
         skipped = Counter(row.kind for row in rows if isinstance(row, SkippedRow))
         assert len(messages) + skipped.total() == len(rows)
@@ -133,7 +135,6 @@ def test_a_day_that_may_be_two_is_asked_for(read_form: Callable[..., Any]) -> No
         ("chatgpt", "[1]"),
         ("chatgpt", '[{"mapping": []}]'),
         ("claude", '[{"uuid": "c", "chat_messages": "none"}]'),
-        ("claude", '[{"uuid": "c", "chat_messages": [3]}]'),
         ("openai", "not json"),
         ("openai", '{"messages": {"role": "user"}}'),
         ("csv", ""),
@@ -260,7 +261,7 @@ def test_slack_names_its_people(tmp_path: Path, is_archive: bool) -> None:
         (path / "general").mkdir(parents=True)
         for name, value in files.items():
             (path / name).write_text(json.dumps(value))
-    found = list(FORMS["slack"](ChatFiles(path), ChatOptions(ZONE)))
+    found = list(FORMS["slack"].read(ChatFiles(path), ChatOptions(ZONE)))
     assert [(one.author, one.text, one.is_agent, one.session_id) for one in found if isinstance(one, Message)] == [
         ("Ana Pinto", "@Ben see this & that", False, "slack-general-2025-03-14"),
         ("U9", "who?", False, "slack-general-2025-03-14"),
@@ -269,7 +270,7 @@ def test_slack_names_its_people(tmp_path: Path, is_archive: bool) -> None:
     assert Counter(one.kind for one in found if isinstance(one, SkippedRow)) == {
         "of the service itself": 1,
         "without words": 1,
-        "unreadable": 1,
+        "without a time": 1,
     }
 
 
@@ -319,6 +320,10 @@ CLAUDE_MESSAGE = {
     "content": [{"type": "text", "text": "hi"}],
 }
 WHOLE: Mapping[str, Any] = {
+    "conversation": {
+        "timezone": "UTC",
+        "sessions": [{"id": "s", "turns": [{"author": "user", "at": 1.7e9, "text": "hi"}]}],
+    },
     "chatgpt": [{"conversation_id": "c", "create_time": 1.7e9, "current_node": "b", "mapping": NODES}],
     "claude": [{"uuid": "c", "created_at": "2025-01-01T00:00:00Z", "chat_messages": [CLAUDE_MESSAGE]}],
     "openai": [
@@ -378,7 +383,7 @@ def test_no_words_come_into_another_s_mouth(read_form: Callable[..., Any], tmp_p
     chats = [{"messages": [MESSAGES[0], {"role": "user", "content": text}]} for text in ("a", "b", "a")]
     path = tmp_path / "openai.json"
     path.write_text(json.dumps(chats))
-    rows = FORMS["openai"](ChatFiles(path), ChatOptions(ZONE, at=datetime(2025, 1, 1, tzinfo=ZONE)))
+    rows = FORMS["openai"].read(ChatFiles(path), ChatOptions(ZONE, at=datetime(2025, 1, 1, tzinfo=ZONE)))
     assert len({row.session_id for row in rows if isinstance(row, Message)}) == 3
     senders = [
         {"uuid": str(n), "sender": sender, "text": "t", "created_at": "2025-01-01"}
@@ -432,7 +437,7 @@ def test_a_bot_is_no_person_and_nobody_s_row_is_left_out(tmp_path: Path) -> None
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps(value))
-    found = list(FORMS["slack"](ChatFiles(tmp_path), ChatOptions(ZONE)))
+    found = list(FORMS["slack"].read(ChatFiles(tmp_path), ChatOptions(ZONE)))
     assert [(one.author, one.is_agent) if isinstance(one, Message) else one.kind for one in found] == [
         ("Ana (bot)", True),
         "unreadable",
@@ -445,7 +450,7 @@ def test_of_several_chats_none_is_left_out_silently(tmp_path: Path, form: str, e
     for name in ("a", "b"):
         (tmp_path / f"{name}.{ending}").write_text("31/12/24, 21:05 - Ana: hi")
     with pytest.raises(errors.InvalidArgument, match=f"holds a.{ending}, b.{ending}: import each by itself"):
-        list(FORMS[form](ChatFiles(tmp_path), ChatOptions(ZONE)))
+        list(FORMS[form].read(ChatFiles(tmp_path), ChatOptions(ZONE)))
 
 
 @pytest.mark.parametrize("text", ["<I love you, Bob>", "<爱>", "<3"])
@@ -473,3 +478,202 @@ def test_an_order_that_the_file_refutes_is_refused(read_form: Callable[..., Any]
     chat = "11/12/24, 10:00 - Ana: a\n31/12/24, 10:00 - Ana: b"
     with pytest.raises(errors.UnreadableTranscript, match="'31/12/24' is no day in the order mdy"):
         read_form("whatsapp", chat, date_order="mdy")
+
+
+ARABIC_DAY = "٣١\u200f/١٢\u200f/٢٠٢٤، ٩:٠٥\u00a0م"
+
+
+@pytest.mark.parametrize(
+    ("line", "at"),
+    [
+        (f"{ARABIC_DAY} - آنا: مرحبا", "2024-12-31 21:05"),
+        ("31/12/2024 à 21:05 - Ana: salut", "2024-12-31 21:05"),
+        ("2024-12-31 21 h 05 - Ana: salut", "2024-12-31 21:05"),
+        ("[31/12/24, 9:05:33\u202fp.\u00a0m.] Ana: hola", "2024-12-31 21:05"),
+        ("2024/12/31 晚上9:05 - 安娜: 你好", "2024-12-31 21:05"),
+        ("2024/12/31 凌晨12:05 - 安娜: 你好", "2024-12-31 00:05"),
+        ("[2024. 12. 31. 오전 12:05:33] 안나: 안녕", "2024-12-31 00:05"),
+        ("31/12/2024, 9:05 μ.μ. - Άννα: γεια", "2024-12-31 21:05"),
+        ("31.12.2024, 21.05.33 - Anna: hei", "2024-12-31 21:05"),
+    ],
+)
+def test_clocks_and_digits_of_other_places(read_form: Callable[..., Any], line: str, at: str) -> None:
+    assert read_form("whatsapp", line)[0][0][1] == at
+
+
+@pytest.mark.parametrize(
+    ("day", "calendar"),
+    [("31/12/2567", "Buddhist"), ("1403/10/11", "Persian or the Islamic"), ("١٤٠٣/١٠/١١", "Persian or the Islamic")],
+)
+def test_another_calendar_is_named(read_form: Callable[..., Any], day: str, calendar: str) -> None:
+    for form, content in (("whatsapp", f"{day}, 10:00 - Ana: hi"), ("csv", f"time,author,text\n{day},Ana,hi\n")):
+        with pytest.raises(errors.UnreadableTranscript, match=f"is of the {calendar} calendar"):
+            read_form(form, content, "chat.csv" if form == "csv" else "chat.txt")
+    mixed = f"time,author,text\n{day},Ana,hi\n31/12/2024,Ana,ho\n"
+    assert read_form("csv", mixed, "chat.csv")[1] == {"unreadable": 1}
+
+
+QUOTING = """\
+[31/12/24, 21:05:00] Ana: What you wrote:
+31.12.24, 20:00 - Ben: I am late
+[31/12/24, 8:00 PM] Ben: and lost
+[31/12/24, 21:06:00] Ben: Sorry
+[24/12/24, 20:00:00] Ana: Merry Christmas
+and so on
+[31/12/24, 21:07:00] Ana: You said it
+"""
+
+
+def test_a_quoted_header_begins_no_message(read_form: Callable[..., Any]) -> None:
+    """In another form it is part of what quotes it; in the same form it cannot be told from a message: it is named."""
+    quoting = "What you wrote:\n31.12.24, 20:00 - Ben: I am late\n[31/12/24, 8:00 PM] Ben: and lost"
+    assert read_form("whatsapp", QUOTING) == (
+        [
+            ("Ana", "2024-12-31 21:05", quoting),
+            ("Ben", "2024-12-31 21:06", "Sorry"),
+            ("Ana", "2024-12-31 21:07", "You said it"),
+        ],
+        {"unreadable": 1},
+    )
+    late = "31/12/24, 21:05 - Ana: a\n30/12/24, 10:00 - Ben: from before\n30/12/24, 11:00 - Ben: and after\n"
+    assert len(read_form("whatsapp", late)[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("\u200ePOLL:\nWhere?\n\u200eOPTION: Faro (\u200e2 votes)", "POLL:\nWhere?\nOPTION: Faro (2 votes)"),
+        ("\u200eLocation: https://maps.google.com/?q=37.0,-7.9", "Location: https://maps.google.com/?q=37.0,-7.9"),
+        ("\u200eStandort: https://maps.google.com/?q=37.0,-7.9", "Standort: https://maps.google.com/?q=37.0,-7.9"),
+        ("\u200eصباح الخير", "صباح الخير"),
+        ("\u200fשלום לכולם", "שלום לכולם"),
+        ("\u200ereport.pdf • \u200e2 pages \u200edocument omitted\nPlease read", "Please read"),
+    ],
+)
+def test_an_iphone_marks_more_than_notices(read_form: Callable[..., Any], said: str, text: str) -> None:
+    assert [one[2] for one in read_form("whatsapp", f"[31/12/24, 21:05:00] Ana: {said}")[0]] == [text]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("\u200eמוצפנות", "of the service itself"),
+        ("\u200eمكالمة صوتية فائتة", "of the service itself"),
+        ("\u200eVerpasster Sprachanruf", "of the service itself"),
+        ("\u200eimagen omitida", "without words"),
+        ("\u200eBild weggelassen", "without words"),
+        ("report.pdf • \u200e2 pages \u200edocument omitted", "without words"),
+        ("\u200eتم استبعاد الصورة", "without words"),
+        ("<Без медиафайлов>", "without words"),
+        ("<メディアは含まれていません>", "without words"),
+        ("<تم استبعاد الوسائط>", "without words"),
+        ("<Medya dahil edilmedi>", "without words"),
+        ("Se eliminó este mensaje.", "of the service itself"),
+        ("Esta mensagem foi apagada", "of the service itself"),
+        ("Данное сообщение удалено.", "of the service itself"),
+        ("此消息已删除", "of the service itself"),
+        ("このメッセージは削除されました", "of the service itself"),
+        ("Bu mesaj silindi", "of the service itself"),
+        ("تم حذف هذه الرسالة", "of the service itself"),
+        ("यह संदेश मिटाया गया", "of the service itself"),
+        ("삭제된 메시지입니다.", "of the service itself"),
+    ],
+)
+def test_what_is_left_out_in_other_languages(read_form: Callable[..., Any], said: str, kind: str) -> None:
+    assert read_form("whatsapp", f"[31/12/24, 21:05:00] Ana: {said}") == ([], {kind: 1})
+
+
+def test_a_notice_with_a_colon_has_no_speaker(read_form: Callable[..., Any]) -> None:
+    notice = "الرسائل والمكالمات مشفّرة بالكامل: لا أحد خارج هذه الدردشة يستطيع قراءتها."
+    assert read_form("whatsapp", f"{ARABIC_DAY} - {notice}") == ([], {"of the service itself": 1})
+
+
+HUMAN = {"sender": "human", "text": "hi", "created_at": 1.7e9}
+ASKED = {"role": "user", "content": "hi", "created": 1.7e9}
+TURN = {"author": "user", "text": "hi", "at": 1.7e9}
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("claude", [None, {"uuid": "c", "chat_messages": [None, HUMAN]}]),
+        ("claude", [{"uuid": "d"}, {"uuid": "c", "chat_messages": [3, HUMAN]}]),
+        ("chatgpt", [None, {"mapping": []}, {"mapping": {"a": make_node("user", None, [], 1.7e9, parts=["hi"])}}]),
+        ("openai", [None, [None, ASKED]]),
+        ("openai", [None, 3, ASKED]),
+        ("conversation", {"sessions": [None, {"id": "s", "turns": [None, TURN]}]}),
+    ],
+)
+def test_a_null_holds_up_no_others(read_form: Callable[..., Any], form: str, content: Any) -> None:
+    messages, skipped = read_form(form, json.dumps(content), "chat.json")
+    assert [one[2] for one in messages] == ["hi"]
+    assert skipped == {"unreadable": 2}
+
+
+def test_a_broken_day_of_slack_holds_up_no_others(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "users.json").write_text('[null, {"id": "U1", "name": "Ana"}]')
+    with pytest.raises(errors.UnreadableTranscript, match=r"no file of a channel's day, such as general/2025-03-14"):
+        list(FORMS["slack"].read(ChatFiles(tmp_path), ChatOptions(ZONE)))
+    row = {"user": "U1", "text": "hi", "ts": "1741950002.1"}
+    for day, text in {13: "null", 14: json.dumps([None, row, row | {"text": {"a": 1}}]), 15: '[{"user": "U1'}.items():
+        (tmp_path / f"c/2025-03-{day}.json").write_text(text)
+    rows = list(FORMS["slack"].read(ChatFiles(tmp_path), ChatOptions(ZONE)))
+    assert [row.text for row in rows if isinstance(row, Message)] == ["hi"]
+    assert [row.place.removeprefix(f"{tmp_path}, ") for row in rows if isinstance(row, SkippedRow)] == [
+        "users.json, row 1",
+        "c/2025-03-13.json",
+        "c/2025-03-14.json, row 1",
+        "c/2025-03-14.json, row 3",
+        "c/2025-03-15.json",
+    ]
+
+
+def test_one_message_alone_and_a_broken_line_of_openai_s(read_form: Callable[..., Any], tmp_path: Path) -> None:
+    line = json.dumps(ASKED)
+    assert len(read_form("openai", line)[0]) == 1
+    path = tmp_path / "chat.jsonl"
+    path.write_text(f'{line}\n\n{line}\n{{"role": "us\n{line}\n')
+    rows = list(FORMS["openai"].read(ChatFiles(path), ChatOptions(ZONE)))
+    [broken] = [row for row in rows if isinstance(row, SkippedRow)]
+    assert (len(rows), broken.place) == (4, f"{path}, line 4")
+    path.write_text(f"[\n{line}\n{line}\n]")
+    with pytest.raises(errors.UnreadableTranscript, match="line 3 column 1"):
+        list(FORMS["openai"].read(ChatFiles(path), ChatOptions(ZONE)))
+
+
+def test_a_table_may_name_its_separator_and_count_its_times(read_form: Callable[..., Any]) -> None:
+    content = "sep=;\r\ntime;author;text\r\n1741950000123;Ana;a, b\r\n1741950060;Ben;c\r\nsoon;Ben;d\r\n"
+    messages, skipped = read_form("csv", content, "chat.csv")
+    assert messages == [("Ana", "2025-03-14 12:00", "a, b"), ("Ben", "2025-03-14 12:01", "c")]
+    assert skipped == {"unreadable": 1}
+
+
+def test_the_newest_first_is_the_newest_last(read_form: Callable[..., Any]) -> None:
+    said = ((2, "e"), (1, "d"), (1, "c"), (1, "b"), (0, "a"))
+    rows = [f"2025-03-14 12:0{minute},Ana,{word}" for minute, word in said]
+    for lines in (rows, rows[::-1]):
+        messages, _ = read_form("csv", "\n".join(["time,author,text", *lines]), "chat.csv")
+        assert "".join(text for _, _, text in messages) == "abcde"
+
+
+def test_the_demo_s_own_form(read_form: Callable[..., Any]) -> None:
+    turns = [
+        {"author": "user", "at": "2025-03-14T12:00:00+01:00", "text": "Hello"},
+        {"author": "companion", "at": "2025-03-14T11:01:00", "text": "Good morning"},
+        {"author": "Ben", "at": "2025-03-14T12:02:00+01:00", "text": "Hi", "role": "user"},
+        {"author": "Ben", "at": "2025-03-14T12:03:00+01:00", "text": "Hi", "role": "human"},
+        {"author": "user", "at": "yesterday", "text": "When?"},
+    ]
+    content = json.dumps({"timezone": "Europe/Lisbon", "sessions": [{"id": "s", "turns": turns}], "questions": [{}]})
+    assert read_form("conversation", content, sets_zone=False) == (
+        [
+            ("user", "2025-03-14 12:00", "Hello"),
+            ("companion", "2025-03-14 12:01", "Good morning"),
+            ("Ben", "2025-03-14 12:02", "Hi"),
+        ],
+        {"unreadable": 2},
+    )
+    assert read_form("conversation", content)[0][1][1] == "2025-03-14 11:01"
+    with pytest.raises(errors.UnreadableTranscript, match="Mars"):
+        read_form("conversation", content.replace("Europe/Lisbon", "Mars"), sets_zone=False)

@@ -44,6 +44,8 @@ __all__ = [
     "base_session_service",
     "batches",
     "chat_forms",
+    "chat_messages",
+    "chat_tables",
     "connections",
     "conversations",
     "embedders",
@@ -82,10 +84,12 @@ if TYPE_CHECKING:
     from google.adk.sessions import base_session_service as base_session_service
 
     from adk_graph_memory.adk import session_codec as session_codec
-    from adk_graph_memory.adk.importing import chat_forms as chat_forms
     from adk_graph_memory.adk.importing import importer as importer
     from adk_graph_memory.adk.importing import records as import_records
     from adk_graph_memory.adk.importing import transcripts as transcripts
+    from adk_graph_memory.adk.importing.chats import forms as chat_forms
+    from adk_graph_memory.adk.importing.chats import messages as chat_messages
+    from adk_graph_memory.adk.importing.chats import tables as chat_tables
     from adk_graph_memory.cli.demo import conversation as conversations
     from adk_graph_memory.cli.demo import playback as playback
     from adk_graph_memory.cli.demo import recorded_replies as recorded_replies
@@ -116,7 +120,9 @@ else:
     pydantic_core = LazyModule("pydantic_core")
     base_session_service = LazyModule("google.adk.sessions.base_session_service")
     batches = LazyModule("adk_graph_memory.memory.jobs.batches")
-    chat_forms = LazyModule("adk_graph_memory.adk.importing.chat_forms")
+    chat_forms = LazyModule("adk_graph_memory.adk.importing.chats.forms")
+    chat_messages = LazyModule("adk_graph_memory.adk.importing.chats.messages")
+    chat_tables = LazyModule("adk_graph_memory.adk.importing.chats.tables")
     connections = LazyModule("adk_graph_memory.graph.connection", loads_driver=True)
     conversations = LazyModule("adk_graph_memory.cli.demo.conversation")
     embedders = LazyModule("adk_graph_memory.models.embedder")

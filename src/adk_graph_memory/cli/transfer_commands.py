@@ -22,7 +22,7 @@ from adk_graph_memory.cli.application import (
     UserFilterOption,
     command,
 )
-from adk_graph_memory.cli.lazy_modules import chat_forms, import_records, importer, settings
+from adk_graph_memory.cli.lazy_modules import chat_forms, chat_messages, chat_tables, import_records, importer, settings
 from adk_graph_memory.cli.memory_commands import RecordedOption, resolve_as_of
 from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, print_error, wants_json
 from adk_graph_memory.language.dates import parse_timezone
@@ -31,7 +31,7 @@ from adk_graph_memory.records.scopes import Scope
 from adk_graph_memory.runtime.private_files import check_file_path
 
 if TYPE_CHECKING:
-    from adk_graph_memory.adk.importing.chat_forms import ChatOptions
+    from adk_graph_memory.adk.importing.chats.messages import ChatOptions
     from adk_graph_memory.adk.importing.importer import ImportOptions
     from adk_graph_memory.records.portable import ExportReport
     from adk_graph_memory.records.reports import ImportReceipt
@@ -128,6 +128,7 @@ class SourceKind(StrEnum):
     OPENAI = "openai"
     SLACK = "slack"
     CSV = "csv"
+    CONVERSATION = "conversation"
 
 
 SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
@@ -200,8 +201,12 @@ async def import_from(
             "--remember is for other services' sessions; everything else can be found as soon as it is imported."
         )
     chat_options = (me, timezone, date_order, column, at)
-    if not is_chat and any(option is not None for option in chat_options):
-        raise UsageError(f"--me, --timezone, --date-order, --column and --at are for chats, not for --from {kind}.")
+    names = ("--me", "--timezone", "--date-order", "--column", "--at")
+    useful = chat_forms.FORMS[kind.value].options if is_chat else ()
+    for name, value in zip(names, chat_options, strict=True):
+        if value is not None and name not in useful:
+            others = f", which takes {' and '.join(useful)}" if is_chat else ", but for chats"
+            raise UsageError(f"{name} is not for --from {kind}{others}.")
     options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember)
     options = replace(options, chat=_make_chat_options(*chat_options)) if is_chat else options
 
@@ -220,11 +225,11 @@ def _make_chat_options(
 ) -> ChatOptions:
     zone = parse_timezone(timezone) if timezone else settings.load_settings().timezone
     columns = dict(one.partition("=")[::2] for one in column or ())
-    if unknown := sorted(columns.keys() - chat_forms.COLUMNS.keys()):
+    if unknown := sorted(columns.keys() - chat_tables.COLUMNS.keys()):
         raise UsageError(f"--column takes text, author, time or session, not {unknown[0]!r}: --column text=NAME")
     moment = import_records.parse_moment(at, zone, "--at")
     order = date_order.value if date_order else None
-    return chat_forms.ChatOptions(zone, order, columns, moment, me, sets_zone=timezone is not None)
+    return chat_messages.ChatOptions(zone, order, columns, moment, me, sets_zone=timezone is not None)
 
 
 def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:

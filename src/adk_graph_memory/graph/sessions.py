@@ -254,6 +254,12 @@ async def fetch_event_ids(graph: UserGraph, *, id: str, now: float) -> tuple[str
     return (rows[0]["uid"], rows[0]["revision"], rows[0]["ids"]) if rows else None
 
 
+async def fetch_event_authors(graph: UserGraph, *, prefix: str, now: float) -> dict[str, dict[str, str]]:
+    """Fetch the events' ids with their authors, in order, of each session whose id begins with the prefix."""
+    rows = await graph.run_statement("list_event_authors", prefix=prefix, now=now)
+    return {row["id"]: dict(row["events"]) for row in rows}
+
+
 async def append_messages(
     graph: UserGraph,
     *,

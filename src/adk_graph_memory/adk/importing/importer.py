@@ -6,6 +6,7 @@ may be repeated, and goes on where it was interrupted.
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,8 +17,8 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.adk.importing import records
-from adk_graph_memory.adk.importing.chat_forms import ChatOptions
-from adk_graph_memory.adk.importing.chats import ChatSource
+from adk_graph_memory.adk.importing.chats.messages import ChatOptions
+from adk_graph_memory.adk.importing.chats.source import ChatSource
 from adk_graph_memory.adk.importing.databases import SessionTables
 from adk_graph_memory.adk.importing.records import MemorySource, SessionSource, SourceMemory, SourceSession, SourceState
 from adk_graph_memory.adk.importing.sources import open_source
@@ -30,7 +31,7 @@ from adk_graph_memory.memory.imports import ExportFile, ExportImporter
 from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.reports import ImportReceipt, SkippedRow, Tally
 from adk_graph_memory.records.results import IngestReport
-from adk_graph_memory.records.scopes import Scope, check_id
+from adk_graph_memory.records.scopes import OWNER_NAME, Scope, check_id
 from adk_graph_memory.records.turns import Statement
 
 BATCH_SIZE = 100
@@ -75,6 +76,17 @@ class MemoryWriter:
                 self.tally.skip(rows[number].place, REFUSED, ", ".join(report.dropped))
             else:
                 self.tally.count("memories", "changed" if ids[number] in before else "new")
+
+
+def _is_same_day(known: Mapping[str, str], day: Mapping[str, str]) -> bool:
+    """Whether two versions of a chat's day, events' ids with their authors, share half of the shorter one.
+
+    The same greeting to two people makes no day of one chat out of those of two: nobody else then speaks in both.
+    """
+    others = [{*authors.values()} - {OWNER_NAME} for authors in (known, day)]
+    are_strangers = all(others) and not others[0] & others[1]
+    shared = len(known.keys() & day.keys())
+    return shared > 0 and 2 * shared >= min(len(known), len(day)) and not are_strangers
 
 
 def _convert_source_memory(row: SourceMemory, source: str, now: datetime) -> Statement:
@@ -125,7 +137,11 @@ class SessionWriter:
         id = check_id("session_id", session.id).strip()
         state = records.encode_state(session.state)
         try:
+            if session.id_prefix:
+                id = await self._choose_id(scope, id, session)
             uid, known_ids, is_new = await self._open_session(scope, id, session, state)
+            if session.id_prefix:
+                pages = self._drop_changed_events(session, known_ids, pages)
             count = await self._append_events(scope, id, uid, known_ids, pages)
         except errors.ConstraintViolated:
             reason = "the graph has a session with this id that has expired; delete it first"
@@ -134,7 +150,7 @@ class SessionWriter:
         except (errors.SessionClosed, errors.InvalidArgument) as error:
             self.tally.skip(session.place, CONFLICT, error.reason or str(error))
             return
-        if count >= len(known_ids):
+        if count > len(known_ids) or (count == len(known_ids) and not session.id_prefix):
             await transfer.finish_session(
                 self.memory.connection.user(scope),
                 id=id,
@@ -146,6 +162,36 @@ class SessionWriter:
         self.tally.count("sessions", "new" if is_new else "extended" if count > len(known_ids) else "known")
         if self.remembers:
             await self._queue_session(scope, id)
+
+    async def _choose_id(self, scope: Scope, id: str, session: SourceSession) -> str:
+        """Choose the id of the session in the graph that is this one, or else an id that is free."""
+        graph = self.memory.connection.user(scope)
+        known = await sessions.fetch_event_authors(graph, prefix=session.id_prefix or id, now=time.time())
+        shared = {id: len(authors.keys() & session.authors.keys()) for id, authors in known.items()}
+        for same_id in sorted(shared, key=lambda id: -shared[id]):
+            if _is_same_day(known[same_id], session.authors):
+                return same_id
+        ids = (id if number == 1 else f"{id}-{number}" for number in itertools.count(1))
+        return next(id for id in ids if not known.get(id))  # an import that was killed leaves a session empty
+
+    async def _drop_changed_events(
+        self, session: SourceSession, known_ids: Sequence[str], pages: EventPages
+    ) -> EventPages:
+        """Yield the session's events as the graph has them, and then those that came since.
+
+        Where the source lost or changed an event, the graph keeps what it has, and its place for all that follows.
+        """
+        known, order = frozenset(known_ids), list(session.authors)
+        last = max((place for place, id in enumerate(order) if id in known), default=-1)
+        changed = frozenset(order[: last + 1]) - known
+        self.tally.count("events", "known", -len(known.difference(order)))  # of these the source has lost
+        yield [{"id": id} for id in known_ids]
+        async for page in pages:
+            for event in page:
+                if event["id"] in changed:
+                    reason = f"the graph has what follows it, but not “{str(event['text'])[:40]}”: was it edited?"
+                    self.tally.skip(session.place, CONFLICT, reason)
+            yield [event for event in page if event["id"] not in known and event["id"] not in changed]
 
     async def _open_session(
         self, scope: Scope, id: str, session: SourceSession, state: JsonMapDelta

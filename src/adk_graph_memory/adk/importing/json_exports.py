@@ -43,12 +43,12 @@ def iterate_rows(path: Path, list_key: str, expected: str) -> Iterator[JsonRow]:
                 raise make_format_error(str(path), expected, "it is empty")
             file.seek(0)
             # It is JSON Lines if the first line is JSON by itself, or was meant to be.
-            if not _parse_json("", first).problem or (first[:1] == "{" and first[-1:] == "}"):
+            if not parse_json("", first).problem or (first[:1] == "{" and first[-1:] == "}"):
                 for number, line in enumerate(file, 1):
                     if line.strip():
-                        yield from _split_value(_parse_json(f"{path}, line {number}", line), list_key)
+                        yield from _split_value(parse_json(f"{path}, line {number}", line), list_key)
                 return
-            document = _parse_json(str(path), file.read())
+            document = parse_json(str(path), file.read())
     except OSError as error:
         raise make_format_error(str(path), expected, error.strerror or str(error)) from error
     if document.problem:
@@ -56,7 +56,8 @@ def iterate_rows(path: Path, list_key: str, expected: str) -> Iterator[JsonRow]:
     yield from _split_value(document, list_key)
 
 
-def _parse_json(place: str, text: str) -> JsonRow:
+def parse_json(place: str, text: str) -> JsonRow:
+    """Parse a row's JSON, or say what is wrong with it."""
     try:
         return JsonRow(place, json.loads(text))
     except (ValueError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -32,7 +33,11 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class SourceSession:
-    """A session without its events; its state has neither the app's keys nor the user's."""
+    """A session without its events; its state has neither the app's keys nor the user's.
+
+    One whose id is not the source's own has an ``id_prefix``: it may be any session of the graph whose id begins so.
+    What it has in common with them tells; ``authors`` has its events' ids in order, with who said them.
+    """
 
     place: str
     app_name: str
@@ -41,6 +46,8 @@ class SourceSession:
     state: Mapping[str, Any]
     create_time: float
     update_time: float
+    id_prefix: str | None = None
+    authors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,7 @@ def check_text(value: object, name: str) -> str:
 
 
 def parse_moment(value: object, zone: Any, name: str) -> datetime | None:
-    """Parse an ISO 8601 time or epoch seconds; ``zone`` completes a time without an offset.
+    """Parse an ISO 8601 time or epoch seconds or milliseconds; ``zone`` completes a time without an offset.
 
     Raises:
         errors.InvalidArgument: it is neither, or out of range.
@@ -113,8 +120,10 @@ def parse_moment(value: object, zone: Any, name: str) -> datetime | None:
     if value is None or value == "":
         return None
     try:
+        if isinstance(value, str) and re.fullmatch(r"(?:\d{9,10}|\d{13})(?:\.\d+)?", value.strip()):
+            value = float(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            moment = datetime.fromtimestamp(value, zone)
+            moment = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, zone)
         else:
             moment = datetime.fromisoformat(str(value))
     except (ValueError, OverflowError, OSError) as error:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from adk_graph_memory import errors
 from adk_graph_memory.adk.importing import databases, json_exports
-from adk_graph_memory.adk.importing.chat_forms import FORMS, ChatOptions
-from adk_graph_memory.adk.importing.chats import ChatSource
+from adk_graph_memory.adk.importing.chats.forms import FORMS
+from adk_graph_memory.adk.importing.chats.messages import ChatOptions
+from adk_graph_memory.adk.importing.chats.source import ChatSource
 from adk_graph_memory.adk.importing.databases import (
     MemoryEvents,
     QueryRunner,
@@ -46,7 +47,10 @@ async def open_source(kind: str, location: str, owner: Scope | None, chat: ChatO
     if kind in FORMS:
         if owner is None:
             raise errors.InvalidArgument(reason="a chat names no app and no user: give --app and --user")
-        chat_source = ChatSource(Path(location), kind, owner.app_name, str(owner.user_id), chat)
+        if owner.is_shared:
+            reason = "a chat becomes a user's sessions, and a memory that users share has none: give --user with a user"
+            raise errors.InvalidArgument(reason=reason)
+        chat_source = ChatSource(Path(location), kind, owner.app_name, owner.user_id, chat)
         await chat_source.read_chat()
         yield chat_source
         return

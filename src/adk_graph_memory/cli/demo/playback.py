@@ -21,9 +21,9 @@ from rich.padding import Padding
 from rich.progress import track
 from rich.table import Table
 
+from adk_graph_memory.adk.importing.chats.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.cli.demo.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.graph import listings, writing
 from adk_graph_memory.language.dates import TIMEZONE_KEY
 from adk_graph_memory.language.detection import detect_language

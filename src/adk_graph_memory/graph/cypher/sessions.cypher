@@ -192,6 +192,18 @@ CALL (s) {
 }
 RETURN s.uid AS uid, s.revision AS revision, ids
 
+// list_event_authors
+// a row for each session whose id begins with $prefix: its id, and its events' ids and authors in order
+MATCH (s:@Session {scope: $scope})
+WHERE s.id STARTS WITH $prefix AND
+// include session_stands
+CALL (s) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL
+  WITH e ORDER BY e.seq
+  RETURN collect([e.id, e.author]) AS events
+}
+RETURN s.id AS id, events ORDER BY id
+
 // append_messages
 // one row, or none when there is no such session: whether the events were appended, and since when the session is closed;
 // the user's lock comes first, so that no worker makes an event for memory that is appended here meanwhile

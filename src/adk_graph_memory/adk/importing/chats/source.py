@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk.importing.chat_forms import FORMS, USER_AUTHOR, ChatFiles, ChatOptions, Message, Row
+from adk_graph_memory.adk.importing.chats.files import ChatFiles
+from adk_graph_memory.adk.importing.chats.forms import FORMS
+from adk_graph_memory.adk.importing.chats.messages import USER_AUTHOR, ChatOptions, Message, Row
 from adk_graph_memory.adk.importing.records import SourceEvent, SourceSession, SourceState, check_text
 from adk_graph_memory.language.dates import TIMEZONE_KEY
 from adk_graph_memory.language.text import digest
@@ -41,6 +44,7 @@ class ChatSource:
         self._app_name, self._user_id = app_name, user_id
         self._skipped = list[SkippedRow]()
         self._sessions = dict[str, list[Message]]()
+        self._days = dict[str, str]()
         self.speakers: Counter[str] = Counter()
         """messages of each speaker, by the name in the file"""
         self.period: tuple[datetime, datetime] | None = None
@@ -57,24 +61,21 @@ class ChatSource:
         await asyncio.to_thread(self._read_rows)
 
     def _read_rows(self) -> None:
-        rows = [_check_names(row) for row in FORMS[self._form](ChatFiles(self._path), self._options)]
+        rows = [_check_names(row) for row in FORMS[self._form].read(ChatFiles(self._path), self._options)]
         self._skipped = [row for row in rows if isinstance(row, SkippedRow)]
         messages = [row for row in rows if isinstance(row, Message)]
-        if self._form == "csv":
-            messages.sort(key=lambda message: message.at)
         self.speakers = Counter(message.author for message in messages)
         if not messages:
             return
         times = [message.at for message in messages]
         self.period = min(times), max(times)
         me = self._find_user(dict.fromkeys(message.author for message in messages if not message.is_agent))
-        days = dict[str, str]()
         for message in messages:
             id = message.session_id
             if id is None:
-                day = message.at.astimezone(self._options.zone).date().isoformat()
-                id = days.setdefault(
-                    day, f"{self._form}-{day}-{digest(message.author, message.at.isoformat(), message.text)[:8]}"
+                day = f"{self._form}-{message.at.astimezone(self._options.zone).date().isoformat()}-"
+                id = self._days.setdefault(
+                    day, f"{day}{digest(message.author, message.at.isoformat(), message.text)[:8]}"
                 )
             is_namesake = message.author.casefold() == USER_AUTHOR
             is_me = message.author == me and not message.is_agent
@@ -109,22 +110,33 @@ class ChatSource:
 
     async def iterate_sessions(self) -> AsyncIterator[SourceSession | SkippedRow]:
         """Iterate over the sessions in the order of the file."""
+        days = {id: day for day, id in self._days.items()}
         for id, messages in self._sessions.items():
             place = f"{self._path}, session {id}"
             times = [message.at.timestamp() for message in messages]
-            yield SourceSession(place, self._app_name, self._user_id, id, {}, min(times), max(times))
+            session = SourceSession(place, self._app_name, self._user_id, id, {}, min(times), max(times))
+            if id in days:
+                authors = {event_id: message.author for event_id, message in _identify_messages(messages)}
+                session = replace(session, id_prefix=days[id], authors=authors)
+            yield session
 
     async def iterate_event_pages(self, session: SourceSession) -> AsyncIterator[Sequence[SourceEvent | SkippedRow]]:
         """Iterate over a session's messages as events."""
-        seen = Counter[str]()
-        events = list[SourceEvent | SkippedRow]()
-        for message in self._sessions[session.id]:
-            id = message.id or digest(message.author, message.at.isoformat(), message.text)
-            seen[id] += 1
-            id = id if seen[id] == 1 else f"{id}-{seen[id]}"
-            events.append(SourceEvent(message.place, _make_event(message, id).model_dump_json(exclude_none=True)))
+        events = [
+            SourceEvent(message.place, _make_event(message, id).model_dump_json(exclude_none=True))
+            for id, message in _identify_messages(self._sessions[session.id])
+        ]
         for start in range(0, len(events), PAGE_SIZE):
             yield events[start : start + PAGE_SIZE]
+
+
+def _identify_messages(messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
+    """Give each of a session's messages an id: its own, or one of what was said, by whom and when."""
+    seen = Counter[str]()
+    for message in messages:
+        id = message.id or digest(message.author, message.at.isoformat(), message.text)
+        seen[id] += 1
+        yield id if seen[id] == 1 else f"{id}-{seen[id]}", message
 
 
 def _fold_name(name: str) -> str:
