@@ -233,9 +233,9 @@ def test_the_command_says_what_it_understood(tmp_path: Path) -> None:
     ("kind", "option", "problem"),
     [
         ("mem0", "--me", "--me is not for --from mem0, but for chats."),
-        ("whatsapp", "--at", "--at is not for --from whatsapp, which takes --me and --timezone and --date-order."),
+        ("whatsapp", "--at", "--at is not for --from whatsapp, which takes --me, --timezone, --date-order."),
         ("slack", "--column", "--column is not for --from slack"),
-        ("chatgpt", "--me", "--me is not for --from chatgpt, which takes --timezone and --at."),
+        ("chatgpt", "--me", "--me is not for --from chatgpt, which takes --timezone, --at."),
         ("conversation", "--date-order", "--date-order is not for --from conversation"),
     ],
 )

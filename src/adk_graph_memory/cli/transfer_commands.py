@@ -205,7 +205,7 @@ async def import_from(
     useful = chat_forms.FORMS[kind.value].options if is_chat else ()
     for name, value in zip(names, chat_options, strict=True):
         if value is not None and name not in useful:
-            others = f", which takes {' and '.join(useful)}" if is_chat else ", but for chats"
+            others = f", which takes {', '.join(useful)}" if is_chat else ", but for chats"
             raise UsageError(f"{name} is not for --from {kind}{others}.")
     options = importer.ImportOptions(kind.value, app_name, user_id, remembers=remember)
     options = replace(options, chat=_make_chat_options(*chat_options)) if is_chat else options

@@ -1,0 +1,1 @@
+"""Read exported chats, which name no app and no user, and make sessions of them."""
