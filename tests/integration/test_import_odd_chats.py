@@ -40,14 +40,11 @@ async def read_graph(memory: GraphMemory, app_name: str) -> list[tuple[Any, ...]
         {"scope": Scope(app_name, "u1").key},
     )
     random = {"uid", "session_uid", "scope", "app_name", "lock"}
-    return sorted(
-        (
-            row["labels"],
-            sorted((k, str(v)) for k, v in row["properties"].items() if k not in random),
-            row["relationships"],
-        )
-        for row in rows
-    )
+
+    def list_properties(node: dict[str, Any]) -> list[tuple[str, str]]:
+        return sorted((name, str(value)) for name, value in node.items() if name not in random)
+
+    return sorted((row["labels"], list_properties(row["properties"]), row["relationships"]) for row in rows)
 
 
 @pytest.mark.parametrize("name", ODD_CHATS)
@@ -88,7 +85,7 @@ async def test_a_killed_import_comes_to_the_same_graph(
     await import_source(memory, path, make_options(chat, app_name))
     whole = await read_graph(memory, app_name)
     iterate_event_pages = ChatSource.iterate_event_pages
-    for page_count in (0, 1, 3):
+    for page_count in (0, 1, 2):
         left = iter(range(page_count))
 
         async def die(self: ChatSource, session: Any, left: Any = left) -> AsyncIterator[Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NOTICE, MEDIA, BAD, TIMELESS = "of the service itself", "without words", "unreadable", "without a time"
+REPLACED = "replaced by another answer"
 
 
 class Oddity(NamedTuple):
@@ -94,7 +95,7 @@ CHATGPT = OddChat(
         Oddity("a picture with words", [_say("user", {"a": 1}, "Rex", kind="multimodal_text")], ["Rex"]),
         Oddity("a tool", [_say("tool", "{}")], [], [NOTICE]),
         Oddity("code", [_say("assistant", "print()", kind="code")], [], [NOTICE]),
-        Oddity("generated again", [[_say("assistant", "No")], _say("assistant", "Yes")], ["Yes"], ["replaced by another answer"]),
+        Oddity("generated again", [[_say("assistant", "No")], _say("assistant", "Yes")], ["Yes"], [REPLACED]),
         Oddity("nobody's", [_say(None, "Who?")], [], [BAD]),
         Oddity("no Unicode", [_say("user", "\ud800")], [], [BAD]),
         Oddity("blank", [_say("user", " \n")], [], [MEDIA]),
@@ -102,7 +103,11 @@ CHATGPT = OddChat(
         Oddity("beyond time", [_say("user", "Never", at=1e300)], [], [BAD]),
     ],
     _write_chatgpt,
-)  # fmt: skip
+)
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 def _send(sender: Any, text: Any = "", at: Any = "2025-03-14T12:00:00Z", **more: Any) -> dict[str, Any]:
@@ -112,9 +117,7 @@ def _send(sender: Any, text: Any = "", at: Any = "2025-03-14T12:00:00Z", **more:
 CLAUDE = OddChat(
     "claude",
     [
-        Oddity(
-            "thoughts", [_send("assistant", content=[{"type": "thinking"}, {"type": "text", "text": "Hi"}])], ["Hi"]
-        ),
+        Oddity("thoughts", [_send("assistant", content=[{"type": "thinking"}, _text("Hi")])], ["Hi"]),
         Oddity("a file", [_send("human", attachments=[{"file_name": "lease.pdf"}])], [], [MEDIA]),
         Oddity("no time", [_send("human", "Hello", None)], ["Hello"]),
         Oddity("a word for a time", [_send("human", "When?", "yesterday")], [], [BAD]),
@@ -126,7 +129,7 @@ CLAUDE = OddChat(
         Oddity("one id twice", [_send("human", text, uuid="m") for text in "ab"], ["a", "b"]),
         Oddity("no blocks", [_send("user", "Old form", content=None)], ["Old form"]),
         Oddity("an object", [_send("human", {"a": 1})], [], [MEDIA]),
-        Oddity("two blocks", [_send("human", content=[{"type": "text", "text": one} for one in "xy"])], ["x\ny"]),
+        Oddity("two blocks", [_send("human", content=[_text(one) for one in "xy"])], ["x\ny"]),
     ],
     lambda folder, rows: _write_json(
         folder, [{"uuid": "c", "created_at": "2025-03-14", "chat_messages": rows}], "conversations.json"
@@ -140,9 +143,7 @@ def _ask(role: Any, content: Any, created: Any = 1.7e9, **more: Any) -> dict[str
 
 _ASKED = [
     Oddity("a system", [_ask("system", "Be brief."), _ask("developer", "Briefer.")], [], [NOTICE, NOTICE]),
-    Oddity(
-        "parts", [_ask("user", [{"type": "text", "text": "I am"}, {"type": "text", "text": "Ana."}])], ["I am\nAna."]
-    ),
+    Oddity("parts", [_ask("user", [_text("I am"), _text("Ana.")])], ["I am\nAna."]),
     Oddity("a picture", [_ask("user", [{"type": "image_url", "image_url": {}}])], [], [MEDIA]),
     Oddity("a call", [_ask("assistant", None, tool_calls=[{}]), _ask("tool", "{}")], [], [MEDIA, NOTICE]),
     Oddity("another role", [_ask("User", "hi"), _ask(5, "hi")], [], [BAD, BAD]),
