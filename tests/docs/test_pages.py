@@ -216,11 +216,32 @@ async def store_elsewhere(folder: Path) -> None:
     await write_sqlite_memory(folder / "memory.db", "elsewhere")
     (folder / "mem0.json").write_text(json.dumps(make_mem0_export()), encoding="utf-8")
     (folder / "memories.json").write_text(json.dumps(make_bank_export("elsewhere")), encoding="utf-8")
-    (folder / "chat.txt").write_text("14/03/2025, 15:07 - Ana Pinto: Rex hides from thunder.\n", encoding="utf-8")
-    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Rex hides from thunder."]}}
-    chat = {"id": "c1", "create_time": 1.7e9, "mapping": {"m1": {"message": message}}}
-    with zipfile.ZipFile(folder / "export.zip", "w") as archive:
-        archive.writestr("conversations.json", json.dumps([chat]))
+    store_chats(folder)
+
+
+def store_chats(folder: Path) -> None:
+    """The chats that the quickstart imports: what the page shows of them, and archives that no page can show."""
+    shown = [block.text for block in blocks("docs/quickstarts/your-conversations.md") if block.language != "bash"]
+    names = ("chat.txt", "messages.json", "chat.csv", "conversation.json")
+    for name, text in zip(names, shown, strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+    messages = json.loads((folder / "messages.json").read_text("utf-8"))
+    (folder / "messages.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in messages), encoding="utf-8")
+    text = "Rex hides from thunder."
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [text]}}
+    sent = {"sender": "human", "text": text, "created_at": "2025-03-14T15:07:00Z"}
+    archives = {
+        "export.zip": {"conversations.json": [{"create_time": 1.7e9, "mapping": {"m1": {"message": message}}}]},
+        "claude.zip": {"conversations.json": [{"uuid": "c1", "chat_messages": [sent]}]},
+        "slack.zip": {
+            "users.json": [{"id": "U1", "name": "Ana Pinto"}],
+            "general/2025-03-14.json": [{"user": "U1", "text": text, "ts": "1741950420.1"}],
+        },
+    }
+    for archive_name, files in archives.items():
+        with zipfile.ZipFile(folder / archive_name, "w") as archive:
+            for name, value in files.items():
+                archive.writestr(name, json.dumps(value))
 
 
 def free_port() -> int:
