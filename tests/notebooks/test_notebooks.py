@@ -41,6 +41,8 @@ OUTPUTS = {
             r"\d\d nodes, \d\d relationships",
             r"book a table\?\n(?!.*booked a table)",
             r"\['My sister Clara moved to Lisbon in March\.', (?!.*booked a table)",
+            r"\{'Ada': 1, 'Ben': 1\} \{'without words': 1\}",
+            r"dog afraid of\?\n +\w+ +My dog Rex is afraid of thunder",
         ),
         pictures=1,
     ),
