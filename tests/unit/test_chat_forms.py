@@ -547,6 +547,7 @@ def test_a_quoted_header_begins_no_message(read_form: Callable[..., Any]) -> Non
         ("\u200eStandort: https://maps.google.com/?q=37.0,-7.9", "Standort: https://maps.google.com/?q=37.0,-7.9"),
         ("\u200eصباح الخير", "صباح الخير"),
         ("\u200fשלום לכולם", "שלום לכולם"),
+        ("\u200eالمشفى مغلق", "المشفى مغلق"),
         ("\u200ereport.pdf • \u200e2 pages \u200edocument omitted\nPlease read", "Please read"),
     ],
 )
@@ -557,7 +558,7 @@ def test_an_iphone_marks_more_than_notices(read_form: Callable[..., Any], said: 
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("\u200eמוצפנות", "of the service itself"),
+        ("\u200eהודעות ושיחות מוצפנות מקצה לקצה.", "of the service itself"),
         ("\u200eمكالمة صوتية فائتة", "of the service itself"),
         ("\u200eVerpasster Sprachanruf", "of the service itself"),
         ("\u200eimagen omitida", "without words"),

@@ -189,7 +189,8 @@ class SessionWriter:
         async for page in pages:
             for event in page:
                 if event["id"] in changed:
-                    reason = f"the graph has what follows it, but not “{str(event['text'])[:40]}”: was it edited?"
+                    said = str(event["text"])[:40]
+                    reason = f"the graph has what follows it, but not “{said}”: was it edited or forgotten since?"
                     self.tally.skip(session.place, CONFLICT, reason)
             yield [event for event in page if event["id"] not in known and event["id"] not in changed]
 

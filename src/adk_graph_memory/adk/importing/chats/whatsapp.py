@@ -26,8 +26,10 @@ _HEADER = re.compile(
     rf"^[{MARKS}\ufeff]*(?P<bracket>\[)?{DATE}{GAP}{CLOCK}(?(bracket)\]\s?|\s+[-–]\s)(?P<rest>.*)$", re.DOTALL
 )
 _SPEAKER = re.compile(rf"^[{MARKS}\s]*([^:\n]{{1,80}}?): ?(.*)$", re.DOTALL)
-_NO_NAME = re.compile(r'^[^"]*"(?:[^"]*"[^"]*")*[^"]*$|[“„«「『‘‚‹][^”“»」』’‘›]*$|^[^“„”]*”[^”]*$|مشف|מוצפנ')
-"""What stands before the colon in a notice: an open quote, within a group's name, or that the chat is encrypted."""
+_OPEN_QUOTE = re.compile(r'^[^"]*"(?:[^"]*"[^"]*")*[^"]*$|[“„«「『‘‚‹][^”“»」』’‘›]*$|^[^“„”]*”[^”]*$')
+"""A name has none; the colon in a notice stands within a group's name."""
+_ENCRYPTED = re.compile("المكالمات مشفّ?رة|שיחות מוצפנות")
+"""Of the notice that a chat is encrypted, where it has a colon or is written from right to left."""
 _ATTACHED = (
     "file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato|arquivo anexado|ficheiro anexado"
     "|bestand bijgevoegd|файл добавлен|dosya ekli|الملف مرفق"
@@ -44,8 +46,8 @@ _OMITTED = re.compile(
     rf"|[^\n]+\.\w{{2,5}} \((?:{_ATTACHED})\))(?=\n|$)"
 )
 _OMITTED_LINE = re.compile(
-    rf"^[^\n]*[{MARKS}][^\n]*(?:omitted|weggelassen|ausgelassen|omitid[oa]|absente?|omise?|omess[oa]|non inclus[oa]"
-    rf"|ocultad[oa]|ocult[oa]|weggelaten|отсутствует|dahil edilmedi)\.?$|^[{MARKS}]+تم استبعاد[^\n]*$",
+    rf"^[^\n]*[{MARKS}][^\n]{{0,40}}\b(?:omitted|weggelassen|ausgelassen|omitid[oa]|absente?|omise?|omess[oa]"
+    rf"|non inclus[oa]|ocultad[oa]|ocult[oa]|weggelaten|отсутствует|dahil edilmedi)\.?$|^[{MARKS}]+تم استبعاد[^\n]*$",
     re.MULTILINE,
 )
 """How an iPhone says what was left out; no person writes its mark."""
@@ -64,7 +66,7 @@ _DELETED = re.compile(
     "|تم حذف هذه الرسالة|(?:لقد )?حذفت هذه الرسالة"
     "|यह (?:संदेश|मैसेज) मिटाया गया|यह मैसेज डिलीट कर दिया गया है)[.。।]?$"
 )
-_RIGHT_TO_LEFT_NOTICE = re.compile("مشفر|مشفّر|מוצפנ|مكالمة (?:صوتية|فيديو) فائتة")
+_MISSED_CALL = re.compile("مكالمة (?:صوتية|فيديو) فائتة")
 _PLACE_LINK = re.compile(r"https://(?:maps\.google\.\w+/|www\.google\.\w+/maps|foursquare\.com/)")
 
 
@@ -134,7 +136,7 @@ def _find_quotes(moments: Sequence[datetime]) -> set[int]:
 
 
 def _read_message(place: str, text: str, at: datetime) -> Row:
-    if (speaker := _SPEAKER.match(text)) is None or _NO_NAME.search(speaker[1]):
+    if (speaker := _SPEAKER.match(text)) is None or _OPEN_QUOTE.search(speaker[1]) or _ENCRYPTED.search(speaker[1]):
         return SkippedRow(place, SYSTEM_LINE, text[:80])
     author, said = speaker[1].strip(), speaker[2]
     if omitted := _OMITTED.match(said):
@@ -155,5 +157,5 @@ def _is_said(marked: str) -> bool:
     return bool(
         "\n\u200e" in marked
         or _PLACE_LINK.search(marked)
-        or (is_right_to_left and not _RIGHT_TO_LEFT_NOTICE.search(marked))
+        or (is_right_to_left and not _ENCRYPTED.search(marked) and not _MISSED_CALL.search(marked))
     )
