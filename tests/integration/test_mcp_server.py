@@ -29,8 +29,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
 from adk_graph_memory import GraphMemory, Statement, Turn, errors
-from adk_graph_memory.servers.mcp.access import BearerAccess, JwtVerifier, SecretVerifier, get_owner
 from adk_graph_memory.servers.mcp.tools import make_mcp_server
+from adk_graph_memory.servers.tokens import BearerAccess, JwtVerifier, SecretVerifier, get_owner
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.user_memory import UserMemory
 
 R = TypeVar("R")
-Owner = tuple[str, str]
-"""An app's name and a user's id."""
+Owner = tuple[str, str | None]
+"""An app's name and a user's id, or None for every user of the app, which only the HTTP service serves."""
 Identify = Callable[[R], Owner | Awaitable[Owner | None] | None]
 """Tells the app and the user whose memory a request may use, or None if it may use nobody's."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
@@ -30,16 +30,30 @@ def check_identify(identify: object) -> None:
         raise errors.InvalidArgument(reason=reason)
 
 
-async def find_memory(memory: GraphMemory, identify: Identify[R], request: R) -> UserMemory | None:
-    """Find the memory that a request may use; None if it may use nobody's.
+async def find_owner(identify: Identify[R], request: R) -> Owner | None:
+    """Find whose memory a request may use; None if it may use nobody's.
 
     Raises:
         errors.ConfigurationError: ``identify`` returned something else than an app name and a user's id.
     """
     owner = identify(request)
     owner = await owner if inspect.isawaitable(owner) else owner
+    is_owner = isinstance(owner, tuple) and len(owner) == 2 and owner[0] and isinstance(owner[0], str)
+    if owner is not None and not (is_owner and (owner[1] is None or (owner[1] and isinstance(owner[1], str)))):
+        raise errors.ConfigurationError(reason=f"identify returned {owner!r}, not a tuple of app name and user's id")
+    return owner
+
+
+async def find_memory(memory: GraphMemory, identify: Identify[R], request: R) -> UserMemory | None:
+    """Find the memory of one user that a request may use; None if it may use nobody's.
+
+    Raises:
+        errors.ConfigurationError: ``identify`` returned something else than an app name and a user's id.
+    """
+    owner = await find_owner(identify, request)
     if owner is None:
         return None
-    if not (isinstance(owner, tuple) and len(owner) == 2 and all(isinstance(id, str) and id for id in owner)):
-        raise errors.ConfigurationError(reason=f"identify returned {owner!r}, not a tuple of app name and user's id")
-    return memory.user(*owner)
+    app_name, user_id = owner
+    if user_id is None:
+        raise errors.ConfigurationError(reason=f"identify returned {owner!r}, which names no user")
+    return memory.user(app_name, user_id)

@@ -4,22 +4,7 @@
 ``mcp`` brings what it needs.
 """
 
-from adk_graph_memory.servers.mcp.access import (
-    BearerAccess,
-    JwtVerifier,
-    SecretVerifier,
-    TokenVerifier,
-    allow_hosts,
-    get_owner,
-)
+from adk_graph_memory.servers.mcp.access import allow_hosts
 from adk_graph_memory.servers.mcp.tools import make_mcp_server
 
-__all__ = [
-    "BearerAccess",
-    "JwtVerifier",
-    "SecretVerifier",
-    "TokenVerifier",
-    "allow_hosts",
-    "get_owner",
-    "make_mcp_server",
-]
+__all__ = ["allow_hosts", "make_mcp_server"]

@@ -1,137 +1,14 @@
-"""Let only requests in that carry a bearer token, and tell from it whose memory they may use."""
+"""Allow requests by the names of hosts, as the MCP SDK checks them."""
 
 from __future__ import annotations
 
-import asyncio
-import hmac
-import logging
-from pathlib import Path
-from typing import Any, Protocol
-
-from starlette.datastructures import Headers
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from adk_graph_memory import errors
-from adk_graph_memory.servers.access import LOOPBACK_NAMES, Owner
+from adk_graph_memory.servers.access import LOOPBACK_NAMES
 
 try:
-    import jwt
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
     from mcp.server.transport_security import TransportSecuritySettings
 except ImportError as error:
     raise errors.ExtraMissing(what="The MCP server", extra="mcp", reason=error) from error
-
-SHORTEST_SECRET = 32
-"""Characters."""
-OWNER_KEY = "adk_graph_memory.owner"
-"""Where a request's owner stands in its ASGI scope."""
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
-"""Signatures with a private key, so that who can check a token cannot make one."""
-logger = logging.getLogger(__name__)
-
-
-class TokenVerifier(Protocol):
-    """Tells whose memory a token opens."""
-
-    async def find_owner(self, token: str) -> Owner | None:
-        """The app name and the user's id, or None if the token opens nothing."""
-        ...
-
-
-class SecretVerifier:
-    """Opens one user's memory to who knows a secret.
-
-    Raises:
-        errors.InvalidArgument: the secret has less than 32 characters.
-    """
-
-    def __init__(self, secret: str, owner: Owner) -> None:
-        if len(secret) < SHORTEST_SECRET:
-            reason = f"a token of less than {SHORTEST_SECRET} characters is no secret: delete its file, or give another"
-            raise errors.InvalidArgument(reason=reason)
-        self._secret, self._owner = secret.encode(), owner
-
-    async def find_owner(self, token: str) -> Owner | None:
-        """Compare the token with the secret, in a time that tells nothing."""
-        return self._owner if hmac.compare_digest(token.encode(), self._secret) else None
-
-
-class JwtVerifier:
-    """Opens each user's memory to tokens that your identity provider signed: the claim ``sub`` is the user's id.
-
-    Args:
-        app_name: the app of all users.
-        key: a file with a public key in PEM, or the address of a JWKS document.
-        audience: whom the tokens have to be for.
-        issuer: who has to have issued them.
-
-    Raises:
-        errors.InvalidArgument: the key cannot be used.
-    """
-
-    def __init__(self, app_name: str, key: str, *, audience: str, issuer: str | None = None) -> None:
-        self._app_name, self._audience, self._issuer = app_name, audience, issuer
-        self._keys = jwt.PyJWKClient(key) if key.startswith("https://") else None
-        self._key: Any = None if self._keys else _read_key(key)
-
-    async def find_owner(self, token: str) -> Owner | None:
-        """Check signature, expiry, audience and issuer, and return whose memory the subject may use."""
-        try:
-            claims = await asyncio.to_thread(self._decode, token)
-        except jwt.PyJWTError as error:
-            logger.warning("A token was refused: %s", error)
-            return None
-        subject = claims["sub"]
-        return (self._app_name, subject) if isinstance(subject, str) and subject else None
-
-    def _decode(self, token: str) -> dict[str, Any]:
-        key = self._keys.get_signing_key_from_jwt(token).key if self._keys else self._key
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=list(ALGORITHMS),
-            audience=self._audience,
-            issuer=self._issuer,
-            options={"require": ["exp", "sub", "aud"]},
-        )
-        return claims
-
-
-def _read_key(path: str) -> str:
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidArgument(reason=f"the key {path!r} cannot be read ({error})") from error
-    try:
-        serialization.load_pem_public_key(text.encode())
-    except (ValueError, UnsupportedAlgorithm) as error:
-        reason = f"{path!r} holds no public key in PEM (-----BEGIN PUBLIC KEY-----): {error}"
-        raise errors.InvalidArgument(reason=reason) from error
-    return text
-
-
-class BearerAccess:
-    """Hands requests on with their owner, and answers all others with 401."""
-
-    def __init__(self, app: ASGIApp, verifier: TokenVerifier) -> None:
-        self._app, self._verifier = app, verifier
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        owner = await self._verifier.find_owner(token.strip()) if scheme.lower() == "bearer" else None
-        if owner is None:
-            headers = {"WWW-Authenticate": "Bearer"}
-            response = JSONResponse({"error": "Send a valid token: Authorization: Bearer …"}, 401, headers)
-            await response(scope, receive, send)
-            return
-        await self._app({**scope, OWNER_KEY: owner}, receive, send)
 
 
 def allow_hosts(*names: str) -> TransportSecuritySettings:
@@ -139,9 +16,3 @@ def allow_hosts(*names: str) -> TransportSecuritySettings:
     hosts = [f"{host}{port}" for host in (*LOOPBACK_NAMES, *names) for port in ("", ":*")]
     origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-
-
-def get_owner(request: Request | None) -> Owner | None:
-    """Return the owner that :class:`BearerAccess` made out."""
-    owner: Owner | None = request.scope.get(OWNER_KEY) if request is not None else None
-    return owner
