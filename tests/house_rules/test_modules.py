@@ -32,7 +32,7 @@ ENTRIES = [
 ENTRIES += ["models", "py.typed", "records", "retrieval", "runtime", "servers", "testing.py"]
 """What a newcomer finds at the top of the package."""
 
-EXPORTING = ["", "cli", "maf", "servers/inspector", "servers/mcp"]
+EXPORTING = ["", "cli", "maf", "servers/http", "servers/inspector", "servers/mcp"]
 """Packages whose ``__init__`` gives names; the others import nothing, so a module costs only what it needs."""
 
 CATCH_ALL = {

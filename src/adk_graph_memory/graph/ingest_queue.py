@@ -307,6 +307,12 @@ async def fetch_ingest_reports(
     return [dict(row) for row in rows]
 
 
+async def find_edited_turns(graph: UserGraph, session_id: str, turns: Sequence[Turn]) -> list[str]:
+    """Find the ids of the turns that memory holds with other texts."""
+    rows = [{"id": turn.id, "memory_id": turn.make_memory_id(session_id), "text": turn.text} for turn in turns]
+    return [row["id"] for row in await graph.run_statement("edited_turns", turns=rows)]
+
+
 def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:
     """Read an entity from the map that statements return."""
     aliases, merged_keys = tuple(row["aliases"]), tuple(row["merged_keys"])

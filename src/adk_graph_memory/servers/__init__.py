@@ -1,1 +1,1 @@
-"""Web servers over a memory: the inspector and the MCP server."""
+"""Web servers over a memory: the inspector, the MCP server and the HTTP service."""

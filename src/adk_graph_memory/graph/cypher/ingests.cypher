@@ -20,6 +20,12 @@ OPTIONAL MATCH (m:@Meta {key: 'schema'})
 RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq AS seq,
        event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
 
+// edited_turns
+// ids of the given turns that memory holds with other texts
+UNWIND $turns AS turn
+MATCH (event:@Event {scope: $scope, memory_id: turn.memory_id}) WHERE event.text <> turn.text
+RETURN turn.id AS id
+
 // store_turn @fragment
 // a turn that the request i is to read
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})

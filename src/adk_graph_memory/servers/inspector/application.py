@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 
 from fastapi import FastAPI, Request
@@ -21,6 +20,7 @@ from adk_graph_memory.servers.access import Identify, check_identify
 from adk_graph_memory.servers.health import HealthProbes
 from adk_graph_memory.servers.inspector import changes, json_routes, pages
 from adk_graph_memory.servers.inspector.visits import Reception
+from adk_graph_memory.servers.json_forms import describe_error
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -37,9 +37,6 @@ HEADERS = {
 No page needs an inline script or style: bars and spans are SVG with attributes, Cytoscape draws graphs on positions
 that the renderer computes, and the slider only adds a class.
 """
-UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the server says why."
-"""What a visitor is told of an error that names machines, accounts or settings."""
-logger = logging.getLogger(__name__)
 
 
 def inspector(
@@ -109,15 +106,7 @@ class SecurityHeaders:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     """Say what is wrong: on a page, in the dialog of a change, or as JSON."""
-    if isinstance(error, HTTPException):
-        status_code, message = error.status_code, str(error.detail)
-    elif isinstance(error, RequestValidationError):
-        status_code, message = 422, "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
-    elif isinstance(error, errors.NotFound | errors.InvalidArgument):
-        status_code, message = 404 if isinstance(error, errors.NotFound) else 400, str(error)
-    else:
-        logger.error("%s could not be answered", request.url.path, exc_info=error)
-        status_code, message = 503, UNAVAILABLE
+    status_code, message = describe_error(request, error)
     root_path = request.scope.get("root_path", "")
     if request.url.path.removeprefix(root_path).startswith("/api/"):
         return JSONResponse({"error": type(error).__name__, "message": message}, status_code)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated
-
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter
+from pydantic import BaseModel
 
 from adk_graph_memory.memory.recall import FIRST_WAIT
 from adk_graph_memory.records.history import FactHistory
-from adk_graph_memory.records.results import Receipt, Share, StoredEntity, StoredFact
-from adk_graph_memory.records.turns import MemoryKind, Origin
+from adk_graph_memory.records.results import Receipt, StoredEntity, StoredFact
 from adk_graph_memory.servers.inspector.visits import WRITE_HEADER, OwnVisit
+from adk_graph_memory.servers.json_forms import Limit, SearchResult
 
 router = APIRouter(prefix="/api")
-Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 class WriteToken(BaseModel):
@@ -23,32 +19,6 @@ class WriteToken(BaseModel):
 
     header: str = WRITE_HEADER
     token: str | None
-
-
-class SearchResult(BaseModel):
-    """A memory that a search found, as a :class:`~adk_graph_memory.Recollection` describes it."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    id: str
-    kind: MemoryKind
-    text: str
-    score: float
-    at: datetime | None
-    author: str | None
-    origin: Origin | None
-    session_id: str | None
-    source_event_ids: list[str]
-    quote: str | None
-    valid_from: datetime | None
-    valid_to: datetime | None
-    is_current: bool
-    is_stale: bool
-    is_disputed: bool
-    superseded_by: list[str]
-    previously: list[str]
-    shares: list[Share]
-    shared: str | None
 
 
 @router.get("/facts")
