@@ -53,7 +53,7 @@ MODULES = {
         *("proposals", "accept", "decline"),
         *("review", "release", "reject"),
     ),
-    "serving_commands": ("inspect", "mcp"),
+    "serving_commands": ("inspect", "mcp", "serve"),
     "upkeep_commands": ("prune", "doctor"),
     "ingest_command": ("ingest", "stats"),
     "reread_commands": ("reextract", "reembed"),

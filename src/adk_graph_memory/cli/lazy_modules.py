@@ -56,6 +56,8 @@ __all__ = [
     "graph_reembed",
     "graph_sessions",
     "histories",
+    "hosts",
+    "http_server",
     "import_records",
     "importer",
     "ingest_queue",
@@ -74,6 +76,7 @@ __all__ = [
     "session_codec",
     "settings",
     "speakers",
+    "tokens",
     "transcripts",
 ]
 
@@ -113,8 +116,11 @@ if TYPE_CHECKING:
     from adk_graph_memory.runtime import environment as environment
     from adk_graph_memory.runtime import settings as settings
     from adk_graph_memory.servers import health as server_health
+    from adk_graph_memory.servers import hosts as hosts
+    from adk_graph_memory.servers import http as http_server
     from adk_graph_memory.servers import inspector as inspector
     from adk_graph_memory.servers import mcp as mcp_server
+    from adk_graph_memory.servers import tokens as tokens
 else:
     asyncio = LazyModule("asyncio")
     pydantic_core = LazyModule("pydantic_core")
@@ -132,6 +138,8 @@ else:
     graph_listings = LazyModule("adk_graph_memory.graph.listings")
     graph_reembed = LazyModule("adk_graph_memory.graph.reembed")
     graph_sessions = LazyModule("adk_graph_memory.graph.sessions")
+    hosts = LazyModule("adk_graph_memory.servers.hosts")
+    http_server = LazyModule("adk_graph_memory.servers.http")
     import_records = LazyModule("adk_graph_memory.adk.importing.records")
     importer = LazyModule("adk_graph_memory.adk.importing.importer")
     ingest_queue = LazyModule("adk_graph_memory.graph.ingest_queue")
@@ -150,4 +158,5 @@ else:
     session_codec = LazyModule("adk_graph_memory.adk.session_codec")
     settings = LazyModule("adk_graph_memory.runtime.settings")
     speakers = LazyModule("adk_graph_memory.graph.speakers")
+    tokens = LazyModule("adk_graph_memory.servers.tokens")
     transcripts = LazyModule("adk_graph_memory.adk.importing.transcripts")

@@ -1,4 +1,4 @@
-"""The commands ``inspect`` and ``mcp``, and how they serve on the loopback interface."""
+"""The commands ``inspect``, ``mcp`` and ``serve``, and how they serve."""
 
 from __future__ import annotations
 
@@ -17,39 +17,55 @@ import typer
 import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, check_owner, command
-from adk_graph_memory.cli.lazy_modules import asyncio, inspector, mcp_server, server_health
+from adk_graph_memory.cli.lazy_modules import asyncio, hosts, http_server, inspector, mcp_server, server_health, tokens
 from adk_graph_memory.cli.output import Output, announce, hide_status, replace_controls
 from adk_graph_memory.runtime.private_files import write_private_file
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from adk_graph_memory.servers.mcp.access import TokenVerifier
+    from adk_graph_memory.servers.access import Owner
+    from adk_graph_memory.servers.tokens import TokenVerifier
 
 
-def listen(port: int) -> socket.socket:
-    """Listen on the loopback interface.
+LOOPBACK = "127.0.0.1"
+
+
+def listen(port: int, host: str = LOOPBACK) -> socket.socket:
+    """Listen at an address of this machine.
 
     Raises:
         errors.PortTaken: another process does.
-        errors.InvalidArgument: the port cannot be used.
+        errors.InvalidArgument: the address or the port cannot be used.
     """
     try:
-        return socket.create_server(("127.0.0.1", port))
+        return socket.create_server((host, port))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise errors.PortTaken(port=port) from error
-        reason = f"port {port} cannot be used ({error.strerror or error}); choose another (`--port`)"
+        reason = f"port {port} of {host} cannot be used ({error.strerror or error}); choose another (`--port`)"
         raise errors.InvalidArgument(reason=reason) from error
 
 
+KEEP_ALIVE_SECONDS, GRACE_SECONDS = 15, 30
+"""How long an idle connection stays, longer than clients keep theirs, so that none sends a request into one that closes;
+and how long running requests have to end, once a server is told to stop."""
+
+
 async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve an application on a socket that listens."""
+    """Serve an application on a socket that listens; once told to stop, end what runs and take nothing new."""
     import uvicorn
 
     from adk_graph_memory.cli.bounded_http import BoundedH11Protocol
 
-    config = uvicorn.Config(app, http=BoundedH11Protocol, ws="none", log_level="warning")
+    config = uvicorn.Config(
+        app,
+        http=BoundedH11Protocol,
+        ws="none",
+        log_level="warning",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
     with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
         await uvicorn.Server(config).serve(sockets=[listener])
         await asyncio.sleep(0)
@@ -138,6 +154,19 @@ def _choose_only(names: list[str], what: str, where: str) -> str:
 
 
 TOKEN_BYTES = 32
+HostsOption = Annotated[
+    list[str] | None,
+    typer.Option("--allowed-host", help="A host under which a proxy forwards requests, such as memory.example.org."),
+]
+TokenFileOption = Annotated[
+    Path | None, typer.Option("--token-file", help="The file with the token; created if it does not exist.")
+]
+JwtKeyOption = Annotated[
+    str | None,
+    typer.Option("--jwt-key", help="A public key to check tokens (PEM file, or https:// address of a JWKS)."),
+]
+AudienceOption = Annotated[str | None, typer.Option("--jwt-audience", help="The audience that tokens must name.")]
+IssuerOption = Annotated[str | None, typer.Option("--jwt-issuer", help="The issuer that tokens must name.")]
 
 
 class _Powers(TypedDict):
@@ -161,17 +190,11 @@ async def mcp(
         typer.Option("--allow-write", help="Also offer correct and forget, as proposals that you decide on."),
     ] = False,
     http: Annotated[int | None, typer.Option(min=0, max=65535, help="Serve HTTP on this port, not stdio.")] = None,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option(help="A host under which a proxy forwards requests, such as memory.example.org.")
-    ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="The file with the token of --user; created if it does not exist.")
-    ] = None,
-    jwt_key: Annotated[
-        str | None, typer.Option(help="A public key to check tokens (PEM file, or https:// address of a JWKS).")
-    ] = None,
-    jwt_audience: Annotated[str | None, typer.Option(help="The audience that tokens must name.")] = None,
-    jwt_issuer: Annotated[str | None, typer.Option(help="The issuer that tokens must name.")] = None,
+    allowed_host: HostsOption = None,
+    token_file: TokenFileOption = None,
+    jwt_key: JwtKeyOption = None,
+    jwt_audience: AudienceOption = None,
+    jwt_issuer: IssuerOption = None,
 ) -> None:
     """Serve a memory to agents through the Model Context Protocol: recall, explain, profile and remember.
 
@@ -189,32 +212,71 @@ async def mcp(
             server = mcp_server.make_mcp_server(memory, lambda request: owner, **powers)
             await server.run_stdio_async()
             return
-        verifier = _choose_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
-        server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, **powers)
-        hosts = allowed_host or ()
-        security = mcp_server.allow_hosts(*hosts)
+        if jwt_key is None:
+            _require_user(app_name, user_id, "without --jwt-key")
+        verifier = _choose_verifier((app_name, user_id), token_file, jwt_key, jwt_audience, jwt_issuer)
+        server = mcp_server.make_mcp_server(memory, tokens.get_owner, **powers)
+        names = allowed_host or ()
+        security = mcp_server.allow_hosts(*names)
         app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
         with listen(http) as listener:
             typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
-            guarded_app = mcp_server.BearerAccess(app, verifier)
-            await serve_until_interrupted(server_health.HealthProbes(guarded_app, memory, hosts=hosts), listener)
+            guarded = tokens.BearerAccess(app, verifier)
+            await serve_until_interrupted(server_health.HealthProbes(guarded, memory, hosts=names), listener)
+
+
+DEFAULT_HTTP_PORT = 7690
+
+
+@command(MEMORY_PANEL)
+async def serve(
+    app_name: AppOption,
+    user_id: Annotated[
+        str | None,
+        typer.Option(
+            "--user", **OWNER, help="Only this user; else all users of the app, or with --jwt-key the token's subject."
+        ),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only recall, list and export.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")] = DEFAULT_HTTP_PORT,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on. What comes from other machines needs a proxy with TLS.")
+    ] = LOOPBACK,
+    allowed_host: HostsOption = None,
+    token_file: TokenFileOption = None,
+    jwt_key: JwtKeyOption = None,
+    jwt_audience: AudienceOption = None,
+    jwt_issuer: IssuerOption = None,
+) -> Output:
+    """Serve memories to applications in any language, as JSON over HTTP: turns in, memories out.
+
+    A token file opens the memory of --user or, for an application's backend, those of all users of the app. With a
+    public key, each request may use the memory of its token's subject alone. Press Ctrl-C to stop.
+    """
+    verifier = _choose_verifier((app_name, user_id), token_file, jwt_key, jwt_audience, jwt_issuer)
+    async with adk_graph_memory.GraphMemory() as memory:
+        app = http_server.make_http_app(memory, tokens.get_owner, write=not read_only)
+        guarded = hosts.HostCheck(tokens.BearerAccess(app, verifier), *allowed_host or ())
+        # What probes a container from outside calls it by an address that nobody knows before.
+        probed = server_health.HealthProbes(guarded, memory, hosts=(allowed_host or ()) if host == LOOPBACK else None)
+        with listen(port, host) as listener:
+            typer.echo(f"http://{host}:{listener.getsockname()[1]}")
+            loading = asyncio.create_task(_load_embedder(memory))
+            await serve_until_interrupted(probed, listener)
+            loading.cancel()
+    return Output({"stopped": True}, "Stopped.")
 
 
 def _choose_verifier(
-    app_name: str,
-    user_id: str | None,
-    token_file: Path | None,
-    jwt_key: str | None,
-    jwt_audience: str | None,
-    jwt_issuer: str | None,
+    owner: Owner, token_file: Path | None, jwt_key: str | None, jwt_audience: str | None, jwt_issuer: str | None
 ) -> TokenVerifier:
     """Choose what tells from a request's token whose memory it may use."""
+    app_name, user_id = owner
     if jwt_key is None:
-        owner = _require_user(app_name, user_id, "without --jwt-key")
-        return mcp_server.SecretVerifier(_read_token(token_file), owner)
+        return tokens.SecretVerifier(_read_token(token_file), owner)
     if user_id is not None or jwt_audience is None:
         raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
-    return mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
+    return tokens.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
 
 
 def _require_user(app_name: str, user_id: str | None, where: str) -> tuple[str, str]:
