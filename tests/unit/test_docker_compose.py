@@ -1,4 +1,4 @@
-"""docker-compose.yml, which was never run here: its agent and its Neo4j are what ADK and we expect."""
+"""docker-compose.yml, which was never run here: its services are what ADK and we expect."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 from google.adk.cli import cli_tools_click
 from google.adk.cli.fast_api import get_fast_api_app
 from starlette.testclient import TestClient
 
-from adk_graph_memory.cli.application import COMMANDS
+from adk_graph_memory.cli.application import COMMANDS, app
 from adk_graph_memory.graph.local_neo4j import persistent
 from adk_graph_memory.runtime.settings import Settings
 
@@ -57,13 +58,29 @@ def test_the_agents_container_is_healthy_if_memory_can_be_used_and_adk_answers(s
         assert client.get(address).status_code == 200
 
 
-def test_the_agents_container_is_told_where_neo4j_is(services: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = services["agent"]["environment"]
+def test_the_memorys_container_runs_a_command_of_ours(services: Any) -> None:
+    memory = services["memory"]
+    assert memory["profiles"] == ["memory"]
+    assert memory["depends_on"] == {"neo4j": {"condition": "service_healthy"}}
+    program, name, *arguments = memory["command"]
+    options = typer.main.get_group(app).commands[name].make_context(name, arguments).params
+    assert (program, options["host"], memory["ports"]) == (
+        "adk-graph-memory",
+        "0.0.0.0",  # noqa: S104
+        [f"127.0.0.1:{options['port']}:{options['port']}"],
+    )
+    assert options["allowed_host"] == ["memory"]
+    assert memory["volumes"] == [f"memory:{options['token_file'].parent}"]
+
+
+@pytest.mark.parametrize("name", ["agent", "memory"])
+def test_a_container_is_told_where_neo4j_is(services: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    environment = services[name]["environment"]
     fields = Settings.model_fields.items()
     known = {field.validation_alias or f"ADK_GRAPH_MEMORY_{name.upper()}" for name, field in fields}
-    assert {name for name in environment if name.startswith(("NEO4J", "ADK_"))} <= known
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    assert {variable for variable in environment if variable.startswith(("NEO4J", "ADK_"))} <= known
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
     settings = Settings()
     assert settings.uri == "neo4j://neo4j:7687"
     user, _, password = services["neo4j"]["environment"]["NEO4J_AUTH"].partition("/")

@@ -32,6 +32,7 @@ from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.memory import graph_memory
 from adk_graph_memory.memory.graph_memory import MemoryOptions
 from adk_graph_memory.retrieval.own_index.search import IndexOptions
+from adk_graph_memory.servers.http import make_http_app
 from adk_graph_memory.servers.inspector.application import inspector
 from adk_graph_memory.servers.mcp.tools import make_mcp_server
 
@@ -155,6 +156,7 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
         )
         for name in ("load_messages", "store_context_messages", "store_inputs", "store_outputs")
     },
+    "make_http_app write": lambda flag: make_http_app(MEMORY, lambda _: None, write=flag),
     "make_mcp_server allow_write": lambda flag: make_mcp_server(MEMORY, lambda _: None, allow_write=flag),
     "make_mcp_server speaks_for_user": lambda flag: make_mcp_server(MEMORY, lambda _: None, speaks_for_user=flag),
     "inspector write": lambda flag: inspector(MEMORY, lambda _: None, write=flag),
@@ -185,7 +187,7 @@ def iterate_public_flags() -> Iterator[str]:
         for name, method in methods.items():
             if not name.startswith("_"):
                 yield from (f"{kind.__name__}.{name} {flag}" for flag in iterate_flags(method))
-    for function in (make_mcp_server, inspector):
+    for function in (make_http_app, make_mcp_server, inspector):
         yield from (f"{function.__name__} {name}" for name in iterate_flags(function))
 
 

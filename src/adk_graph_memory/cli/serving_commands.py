@@ -48,8 +48,8 @@ def listen(port: int, host: str = LOOPBACK) -> socket.socket:
 
 
 KEEP_ALIVE_SECONDS, GRACE_SECONDS = 15, 30
-"""How long an idle connection stays, longer than clients keep theirs, so that none sends a request into one that closes;
-and how long running requests have to end, once a server is told to stop."""
+"""How long an idle connection stays: longer than clients keep theirs, so that none sends into one that closes.
+How long running requests have to end, once a server is told to stop."""
 
 
 async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:

@@ -25,6 +25,12 @@ RETRY_SECONDS = 5
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 TOO_LARGE = f"A request may have {MAX_BODY_BYTES:,} bytes: send fewer turns at a time."
 NO_ROUTE = "There is nothing at this address for this method: /openapi.json lists what there is."
+WORDINGS = {
+    "Not Found": NO_ROUTE,
+    "Method Not Allowed": NO_ROUTE,
+    "There was an error parsing the body": "The body cannot be read: send JSON in UTF-8, not nested deeply.",
+}
+"""What to say instead of the framework's words, which do not tell what to do."""
 
 
 def make_http_app(memory: GraphMemory, identify: Identify[Request], *, write: bool = True) -> FastAPI:
@@ -94,11 +100,12 @@ class Bounds:
             await send(message)
 
         length = Headers(scope=scope).get("content-length", "0")
-        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        if not length.isdecimal() or len(length) > 20 or int(length) > MAX_BODY_BYTES:
             await make_problem(413, TOO_LARGE)(scope, receive, send_with_headers)
             return
-        sent = {**scope, "path": scope["raw_path"].decode("ascii")} if scope.get("raw_path") else scope
-        await self._app(sent, receive_bounded, send_with_headers)
+        if raw_path := scope.get("raw_path"):
+            scope = {**scope, "path": raw_path.decode("ascii", "surrogateescape")}
+        await self._app(scope, receive_bounded, send_with_headers)
 
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
@@ -108,6 +115,4 @@ async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == 503:
         headers["Retry-After"] = str(RETRY_SECONDS)
-    return make_problem(
-        status, NO_ROUTE if detail in ("Not Found", "Method Not Allowed") else detail, headers, error=name
-    )
+    return make_problem(status, WORDINGS.get(detail, detail), headers, error=name)

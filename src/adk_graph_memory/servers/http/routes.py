@@ -45,7 +45,7 @@ def _decode(text: str) -> str:
 def _decode_id(text: str) -> str:
     """Decode an id; refuse one that somebody between here and the caller may read as another path."""
     id = _decode(text)
-    if id in (".", "..") or is_blank(id) or any(sign in "/\\" or category(sign) == "Cc" for sign in id):
+    if id in (".", "..") or is_blank(id) or any(sign in "/\\" or category(sign) in ("Cc", "Cs") for sign in id):
         raise ValueError("an id in a path is neither . nor .. and holds no slash and no control character")
     return id
 
