@@ -12,7 +12,7 @@ from rich.console import Console
 
 from adk_graph_memory.runtime.settings import Settings
 from benchmarks import machine, server
-from benchmarks.latency import first, memories, report, scopes, services, sessions, turns
+from benchmarks.latency import first, memories, over_http, report, scopes, services, sessions, turns
 from benchmarks.latency.result import Result
 from benchmarks.latency.scale import FULL, QUICK, Scale
 
@@ -29,6 +29,7 @@ OF_MEMORIES = {
     "scopes": scopes.search,
     "turns": turns.measure_plugin,
     "first": first.time_first_answers,
+    "http": over_http.measure,
 }
 PREFIX = "Bench"
 

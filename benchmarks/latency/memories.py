@@ -106,7 +106,7 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     middle, slowest, statements = [], [], []
     async with Neo4jMemoryService(memory=memory) as service:
         await service.prepare()
-        filled = await time_call(partial(_fill, service, app_name, scale))
+        filled = await time_call(partial(fill_store, service, app_name, scale))
         for round_ in range(-scale.warm_up, scale.rounds):
             with count_sent() as sent:
                 spent = [
@@ -134,7 +134,8 @@ async def _time_question(
     return total - (embedder.milliseconds - before)
 
 
-async def _fill(service: Neo4jMemoryService, app_name: str, scale: Scale) -> None:
+async def fill_store(service: Neo4jMemoryService, app_name: str, scale: Scale) -> None:
+    """Fill a store with the memories of many users."""
     slots = asyncio.Semaphore(INGESTS_AT_ONCE)
 
     async def fill(number: int) -> None:
