@@ -70,8 +70,7 @@ async def measure(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
         yield Result(f"recall over HTTP, {CALLERS} clients, {what}, p95", "ms", ours, peer="in process", theirs=theirs)
         added = tuple(own - other for own, other in zip(ours, theirs, strict=True))
         yield Result("  added by HTTP", "ms", added, ADDED_BAR if pause else None)
-    assert process.stdin
-    process.stdin.close()
+    process.terminate()
     await process.wait()
 
 

@@ -1,7 +1,7 @@
 """``python -m benchmarks.latency.served APP``: serve a memory over HTTP, and ask it in this process for each line read.
 
 For ``benchmarks.latency.over_http``. A line is a JSON list: the arguments of :func:`ask_side_by_side` after the first.
-Prints the address first, and then for each line the milliseconds of every question.
+Prints the port first, and then for each line the milliseconds of every question; a signal ends it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def main(app_name: str) -> None:
             print(listener.getsockname()[1], flush=True)
             while line := await asyncio.to_thread(sys.stdin.readline):
                 print(json.dumps(await ask_side_by_side(ask, *json.loads(line))), flush=True)
-            serving.cancel()
+            await serving
 
 
 if __name__ == "__main__":
