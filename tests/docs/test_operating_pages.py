@@ -25,8 +25,8 @@ from adk_graph_memory.graph.local_neo4j.persistent import find_running_server, s
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
 
 UPGRADING, DEPLOYMENT = "docs/upgrading.md", "docs/deployment.md"
-SKIPPED = ("pip ", "adk-graph-memory backup ", "adk-graph-memory restore ")
-"""Commands of the pages that nothing runs: the last two do not exist yet."""
+SKIPPED = ("pip ",)
+"""Commands of the pages that nothing runs."""
 OWNER = {"app_name": "home", "user_id": "ana"}
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 

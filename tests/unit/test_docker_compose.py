@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from adk_graph_memory.cli.application import COMMANDS, app
 from adk_graph_memory.graph.local_neo4j import persistent
 from adk_graph_memory.runtime.settings import Settings
+from adk_graph_memory.servers.health import READY_PATH
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,6 +72,7 @@ def test_the_memorys_container_runs_a_command_of_ours(services: Any) -> None:
     )
     assert options["allowed_host"] == ["memory"]
     assert memory["volumes"] == [f"memory:{options['token_file'].parent}"]
+    assert f"http://127.0.0.1:{options['port']}{READY_PATH}" in memory["healthcheck"]["test"][-1]
 
 
 @pytest.mark.parametrize("name", ["agent", "memory"])
