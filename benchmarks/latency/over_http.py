@@ -61,24 +61,28 @@ async def measure(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     environment = server.make_environment(apart)
     process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=PIPE, stdout=PIPE)
     port = int(await read_line(process))
+    clients = Clients(app_name, port)
     for pause, what in ((PAUSE, f"each with {PAUSE:g} s between questions"), (0.0, "without a pause")):
         rounds = []
         for number in range(-WARM_UP, scale.rounds):
             plan = (scale.users, max(2, scale.searches // CALLERS * 2), pause, number + WARM_UP)
-            rounds.append(await _run_round(process, Clients(app_name, port), plan))
+            rounds.append(await _run_round(process, clients, plan, is_http_first=number % 2 == 0))
         ours, theirs = zip(*rounds[WARM_UP:], strict=True)
         yield Result(f"recall over HTTP, {CALLERS} clients, {what}, p95", "ms", ours, peer="in process", theirs=theirs)
         added = tuple(own - other for own, other in zip(ours, theirs, strict=True))
         yield Result("  added by HTTP", "ms", added, ADDED_BAR if pause else None)
+    clients.close()
     process.terminate()
     await process.wait()
 
 
-async def _run_round(process: Process, clients: Clients, plan: tuple[int, int, float, int]) -> tuple[float, float]:
+async def _run_round(
+    process: Process, clients: Clients, plan: tuple[int, int, float, int], *, is_http_first: bool
+) -> tuple[float, float]:
     """p95 of the questions over HTTP and in the process, in milliseconds."""
     assert process.stdin
-    over_http = await ask_side_by_side(clients.ask, *plan)
-    clients.close()
+    over_http = await ask_side_by_side(clients.ask, *plan) if is_http_first else []
     process.stdin.write(f"{json.dumps(plan)}\n".encode())
     in_process = json.loads(await read_line(process))
+    over_http = over_http or await ask_side_by_side(clients.ask, *plan)
     return compute_percentile(over_http, 0.95), compute_percentile(in_process, 0.95)

@@ -274,8 +274,10 @@ def _choose_verifier(
     app_name, user_id = owner
     if jwt_key is None:
         return tokens.SecretVerifier(_read_token(token_file), owner)
-    if user_id is not None or jwt_audience is None:
-        raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
+    if token_file is not None or user_id is not None or jwt_audience is None:
+        raise UsageError(
+            "--jwt-key needs --jwt-audience, and neither --user nor --token-file: the token's subject is the user."
+        )
     return tokens.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
 
 

@@ -37,7 +37,7 @@ _HALF_A_HISTORY = (
 )
 CHANGED_USERS_KEPT = 100
 """Users whose names a report tells if somebody wrote to them meanwhile."""
-MOST_HELD_BYTES = 32_000_000
+MOST_HELD_BYTES = 8_000_000
 """Size of a user's lines up to which writers may be made to wait while they are read."""
 PAUSES = (0.5, 2.0, 5.0)
 """Seconds after which a larger user is read again to whom somebody wrote meanwhile."""
