@@ -394,6 +394,7 @@ async def test_the_command_serves_http_with_a_token_of_its_own(
         (("--http", "0", "--jwt-key", "no.pem"), "--jwt-audience"),
         (("--http", "0", "--jwt-key", "no.pem", "--jwt-audience", "x"), "cannot be read"),
         (("--http", "0", "--jwt-key", "no.pem", "--jwt-audience", "x", "--user", "ada"), "no --user"),
+        (("--http", "0", "--jwt-key", "no.pem", "--jwt-audience", "x", "--token-file", "t"), "no --token-file"),
     ],
 )
 async def test_wrong_options_are_named(

@@ -276,7 +276,7 @@ def _choose_verifier(
         return tokens.SecretVerifier(_read_token(token_file), owner)
     if token_file is not None or user_id is not None or jwt_audience is None:
         raise UsageError(
-            "--jwt-key needs --jwt-audience, and neither --user nor --token-file: the token's subject is the user."
+            "--jwt-key needs --jwt-audience, no --user and no --token-file: the token's subject is the user."
         )
     return tokens.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
 
