@@ -25,7 +25,7 @@ from adk_graph_memory.records.health import Health, QueueState
 from adk_graph_memory.servers import health as server_health
 from adk_graph_memory.servers.health import HealthProbes
 from adk_graph_memory.servers.inspector import LocalAccess, inspector
-from adk_graph_memory.servers.mcp import BearerAccess, SecretVerifier
+from adk_graph_memory.servers.tokens import BearerAccess, SecretVerifier
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

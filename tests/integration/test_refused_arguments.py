@@ -87,12 +87,14 @@ WORDED_BY: Mapping[str, Call] = {
     "show": lambda user, text: user.show(question=text),
     "remember": lambda user, text: user.remember([TURN], session_id=text),
     "enqueue": lambda user, text: user.enqueue([TURN], session_id=text),
+    "document": lambda user, text: user.remember_document("So it is.", title=text),
 }
 """What takes a text."""
 WORDED_IF_GIVEN: Mapping[str, Call] = {
     "correct": lambda user, text: user.correct(user.fact_id, text=text),
     "promote": lambda user, text: user.promote(user.fact_id, to=SharedMemory("team"), author=text),
     "recall in": lambda user, text: user.recall("Faro", language=text),
+    "document by": lambda user, text: user.remember_document("So it is.", title="Rules", author=text),
     "statement by": lambda user, text: user.add_statements([Statement("So", NOON, author=text)]),
     "statement of": lambda user, text: user.add_statements([Statement("So", NOON, topic=text)]),
     "statement with": lambda user, text: user.add_statements([Statement("So", NOON, id=text)]),
@@ -113,6 +115,7 @@ DATED_BY: Mapping[str, Call] = {
     "forget_before": lambda user, moment: user.forget_before(moment),
     "correct from": lambda user, moment: user.correct(user.fact_id, valid_from=moment),
     "correct to": lambda user, moment: user.correct(user.fact_id, valid_to=moment),
+    "document": lambda user, moment: user.remember_document("So it is.", title="Rules", at=moment),
     "as of": lambda user, moment: user.facts(as_of=AsOf(recorded=moment)),
 }
 MADE_OF: Mapping[str, tuple[Call, tuple[Any, ...]]] = {
@@ -138,6 +141,7 @@ OTHERS: Mapping[str, tuple[Call, tuple[Any, ...]]] = {
     "filters": (lambda user, filters: user.recall("Faro", filters=filters), ("fact", {"kind": "fact"})),
     "as_of": (lambda user, as_of: user.recall("Faro", as_of=as_of), ("x", NOON)),
     "facts as_of": (lambda user, as_of: user.facts(as_of=as_of), ("x", NOON)),
+    "document": (lambda user, source: user.remember_document(source, title="T"), (None, 7, b"x", ["x"], object())),
     "schema": (lambda user, schema: user.profile(schema=schema), (5, "x", [Filters])),
     "author": (lambda user, name: user.promote(user.fact_id, to=SharedMemory("team"), author=name), NO_NAMES),
     "of turn": (lambda user, name: user.remember([Turn("t8", name, "So", NOON)], session_id="t"), NO_NAMES),

@@ -22,7 +22,7 @@ from adk_graph_memory.memory.ingestion import ingest_turns
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.results import DocumentReport
-from adk_graph_memory.records.scopes import check_text, is_blank
+from adk_graph_memory.records.scopes import check_id, check_text, is_blank
 from adk_graph_memory.records.turns import DOCUMENT_SESSION, Turn, make_memory_id
 from adk_graph_memory.runtime import telemetry
 
@@ -52,12 +52,15 @@ async def remember_document(
     at: datetime | None = None,
 ) -> DocumentReport:
     """Remember a document; :meth:`.UserMemory.remember_document` says how."""
+    if not isinstance(source, str | Path):
+        raise errors.InvalidArgument(reason=f"the document {source!r} is neither a text nor a Path")
     if title is None:
         title = source.stem if isinstance(source, Path) else None
     check_text("a document's title", title)
     title = join_lines(str(title)).strip()
     if is_blank(title):
         raise errors.InvalidArgument(reason="the document has no title: name it, so that it can be cited")
+    check_id("a document's title", title, DOCUMENT_SESSION)
     session_id, now = f"{DOCUMENT_SESSION}{title}", at or datetime.now(await user.engine.speakers.find_zone(user.scope))
     passages = await asyncio.to_thread(lambda: list(read_passages(source)))
     turns = {turn.id: turn for turn in (_make_turn(one, title, author or title, now) for one in passages)}
