@@ -20,6 +20,7 @@ from tests.support.exported_graphs import USER, digest_users, fill_user, make_me
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, errors
 from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j
+from adk_graph_memory.graph.transfer import begin_restore
 from adk_graph_memory.memory import export
 from adk_graph_memory.memory.export import Export
 from adk_graph_memory.records.scopes import Scope
@@ -110,6 +111,9 @@ async def test_what_was_acknowledged_before_a_backup_survives_the_loss_of_everyt
         await memory.remember(secret, **owner, session_id="secret")
         [igor] = [fact async for fact in memory.facts(**owner, about="Igor")]
         await memory.forget(igor.id, **owner, with_turns=True)
+        gone = memory.user(APP, "gone")
+        await gone.remember(secret, session_id="secret")
+        await gone.forget_user(sessions=True, artifacts=True)
         async with keep_talking(deployment) as told:
             before = list(told)
             report = await memory.back_up(path)
@@ -136,12 +140,15 @@ async def test_what_was_acknowledged_before_a_backup_survives_the_loss_of_everyt
             assert texts[: len(before)] == before and len(texts) == len(set(texts))
             content = types.Content(role="user", parts=[types.Part(text="Once more.")])
             await sessions.append_event(session, Event(author="user", invocation_id="i", content=content))
-        assert (await memory.remember(secret, **owner, session_id="secret")).facts == {}, "it was forgotten"
+        for user_id in (USER, "gone"):
+            again = await memory.user(APP, user_id).remember(secret, session_id="secret")
+            assert (again.turns, again.facts) == (0, {}), "it was forgotten"
 
 
 async def test_a_user_who_is_written_to_meanwhile_is_read_again_as_at_one_moment(
-    deployment: Deployment, memory: GraphMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app_name: str
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app_name: str
 ) -> None:
+    memory = make_memory(deployment, "TestMeeting")
     owner, path, write = {"app_name": app_name, "user_id": "ada"}, tmp_path / "backup", Export._write_nodes
     written, tasks = list[str](), list[asyncio.Task[Any]]()
 
@@ -179,6 +186,37 @@ async def test_a_user_who_is_written_to_meanwhile_is_read_again_as_at_one_moment
         assert [one async for one in other.check_memories(mend=True) if one.is_ill] == []
         facts = {fact.text async for fact in other.facts(**owner)}
     assert facts >= {ZOË, *written[:-1]}
+    await memory.close()
+
+
+async def test_a_user_who_goes_meanwhile_leaves_nothing_to_another(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app_name: str
+) -> None:
+    path, write = tmp_path / "backup", Export._write_user
+    async with make_memory(deployment, "TestGoing") as memory:
+        for user_id in ("ada", "bo", "cy"):
+            turn = Turn("t0", "user", f"The pet of {user_id} is called Rex.", NOON)
+            await memory.user(app_name, user_id).remember([turn], session_id="calls")
+
+        async def write_and_forget(self: Export, scope: Scope, live: Any) -> None:
+            if scope.user_id == "bo":
+                await memory.user(app_name, "bo").forget_user(sessions=True, artifacts=True)
+            await write(self, scope, live)
+
+        monkeypatch.setattr(Export, "_write_user", write_and_forget)
+        report = await memory.back_up(path)
+    assert (report.users, report.nodes["User"], "Tombstone" in report.nodes) == (2, 2, False)
+    async with make_memory(deployment, "TestGone") as other:
+        assert (await other.restore(path)).is_equal
+        assert sorted([user.user_id async for user in other.users(app_name=app_name)]) == ["ada", "cy"]
+
+
+async def test_two_backups_do_not_become_one_graph(deployment: Deployment) -> None:
+    connection = GraphMemory(settings=deployment.settings(label_prefix="TestTwo")).connection
+    await connection.prepare()
+    outcomes = [await begin_restore(connection, id, f"key of {id}") for id in ("one", "two", "one")]
+    await connection.close()
+    assert outcomes == [True, False, True]
 
 
 KILLED = """
@@ -213,8 +251,9 @@ async def test_a_restore_that_was_killed_continues(
     assert killed.returncode == 9
     settings = deployment.settings(label_prefix="TestKilled", artifact_store=store)
     async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as other:
+        assert [problem.kind for problem in (await other.health()).problems] == ["unfinished_restore"]
         restored = await other.restore(path)
-        assert restored.is_equal and "continued" in restored.receipt.users
+        assert restored.is_equal and "continued" in restored.receipt.users and (await other.health()).ready
         wanted = await digest_users(memory, source, without=("store",))
         assert await digest_users(other, source, without=("store",)) == wanted
         assert (await other.restore(path)).receipt.nodes.keys() == {"read", "known"}, "once more changes nothing"

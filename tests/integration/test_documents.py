@@ -20,7 +20,10 @@ from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.testing import ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-LEASE = """The parties are Ana Silva and Krause GmbH.
+LEASE = """---
+title: Lease
+---
+The parties are Ana Silva and Krause GmbH.
 
 # Rent
 
@@ -31,6 +34,7 @@ The rent is 900 euros a month.
 The deposit is 2,700 euros.
 
 ```
+~~~
 # not a heading
 ```
 
@@ -56,7 +60,7 @@ def test_markdown_is_split_at_its_headings() -> None:
     assert [(one.text, one.headings) for one in sections] == [
         ("The parties are Ana Silva and Krause GmbH.", ()),
         ("The rent is 900 euros a month.", ("Rent",)),
-        ("The deposit is 2,700 euros.\n\n```\n# not a heading\n```", ("Rent", "Deposit")),
+        ("The deposit is 2,700 euros.\n\n```\n~~~\n# not a heading\n```", ("Rent", "Deposit")),
         ("No pets are allowed.", ("Pets",)),
     ]
 
@@ -127,7 +131,8 @@ async def test_passages_are_found_with_their_place_and_a_new_version_replaces_th
     receipt = await ana.forget_session(report.session_id)
     assert receipt.events == 4
     assert await list_turns(ana, "deposit") == []
-    assert (await ana.remember_document(path)).ingest.turns == 0, "it was forgotten"
+    again = await ana.remember_document(path)
+    assert (again.ingest.turns, again.forgotten) == (0, 4)
 
 
 REPLY = {
@@ -174,12 +179,31 @@ async def test_what_a_document_says_is_hearsay_and_ends_nothing(neo4j_server: An
         assert [fact.text async for fact in memory.facts(**owner)] == before
 
 
+async def test_a_new_version_that_no_model_can_read_replaces_the_old_one(neo4j_server: Any, app_name: str) -> None:
+    owner = {"app_name": app_name, "user_id": "ana"}
+    async with make_memory(neo4j_server) as memory:
+        await memory.user(**owner).remember_document("The rent is 900 euros.", title="Lease")
+    async with make_memory(neo4j_server, model=ScriptedLlm.from_replies(*[RuntimeError("away")] * 9)) as memory:
+        with pytest.raises(errors.ModelError, match="pending"):
+            await memory.user(**owner).remember_document("The rent is 950 euros.", title="Lease")
+    async with make_memory(neo4j_server) as memory:
+        await memory.resume(**owner)
+        assert await list_turns(memory.user(**owner), "rent") == ["Lease:\n\nThe rent is 950 euros."]
+
+
+async def test_a_paragraph_more_changes_no_passage_far_from_it(ana: UserMemory) -> None:
+    paragraphs = [f"Bird {n} builds its nest of twigs and of moss. " * 8 for n in range(6)]
+    await ana.remember_document("\n\n".join(paragraphs), title="Birds")
+    longer = await ana.remember_document("\n\n".join(["A word before.", *paragraphs]), title="Birds")
+    assert (longer.ingest.turns, longer.removed) == (1, 1)
+
+
 async def test_no_session_takes_the_place_of_a_document(ana: UserMemory) -> None:
     with pytest.raises(errors.InvalidArgument, match="choose another"):
         await ana.remember([Turn("t0", "user", "I am a lease.", NOON)], session_id=":document:Lease")
 
 
-@pytest.mark.parametrize(("title", "reason"), [(None, "title"), (" ", "no title")])
+@pytest.mark.parametrize(("title", "reason"), [(None, "needs a title.*Path"), (" ", "no title")])
 async def test_a_text_needs_a_title(ana: UserMemory, title: str | None, reason: str) -> None:
     with pytest.raises(errors.InvalidArgument, match=reason):
         await ana.remember_document("The rent is 900 euros.", title=title)

@@ -541,7 +541,7 @@ MORE = ("Ada keeps bees and trusts Quillmoor Bank", "Ada keeps bees in 3 hives",
 def test_what_a_machine_words_more_exactly_never_passes_for_a_person_s_word(subtests: pytest.Subtests) -> None:
     """Whatever a model decides, and also where rules alone take both for one."""
     for op in ["REINFORCE", "REFINE", "ALREADY_KNOWN", "SUPERSEDE", "RETRACT"]:
-        for origin in ["agent", "tool"]:
+        for origin in ["document", "agent", "tool"]:
             for predicate in ["keeps", "lives_in"]:
                 for text in MORE:
                     with subtests.test(text=text, predicate=predicate, origin=origin, op=op):
@@ -574,3 +574,27 @@ def test_what_a_machine_adds_to_a_person_s_word_becomes_a_fact_of_its_own() -> N
     assert judged(machine, replace(BEES, at=NOON + 2 * DAY), op="REINFORCE").facts[0].is_reworded
     [confirmed] = judged(BEES, said_by("agent", fact("Ada is keeping bees", NOON + DAY)), op="REINFORCE").facts
     assert (confirmed.fact.proposition.text, confirmed.is_new) == (BEES.text, False)
+
+
+def test_what_only_confirms_a_person_s_word_ends_no_other(subtests: pytest.Subtests) -> None:
+    """A judge may say of one fact that it is known, and that it ends another."""
+    goats, bees = fact("Ada keeps goats", predicate="keeps_goats"), fact("Ada keeps bees at last", NOON + DAY)
+    new = fact("Ada keeps bees today", NOON + 2 * DAY)
+    for origin, ends in (("user", 1), ("document", 0), ("agent", 0), ("tool", 0)):
+        with subtests.test(origin=origin):
+            held = hold(goats, bees)
+            numbers = {one.proposition.text: number for number, one in enumerate(held, start=1)}
+            ops = [
+                {"fact": 0, "op": "REINFORCE", "targets": [numbers[bees.text]]},
+                {"fact": 0, "op": "SUPERSEDE", "targets": [numbers[goats.text]], "quotes": [new.text, goats.text]},
+            ]
+            plan = decide(held, said_by(origin, new), ops=ops)
+            assert plan.operation_counts.get("SUPERSEDE", 0) == ends
+
+
+def test_a_document_never_speaks_with_a_person_s_voice(subtests: pytest.Subtests) -> None:
+    hearsay = said_by("document", fact("Ada is keeping bees", NOON + DAY, modality="reported"))
+    for op in ["REINFORCE", "REFINE", "ALREADY_KNOWN"]:
+        with subtests.test(op=op):
+            plan = judged(BEES, hearsay, op=op)
+            assert [(one.is_new, one.fact.proposition.modality) for one in plan.facts] == [(True, "reported")]

@@ -33,5 +33,8 @@ async def remember_document(
         report = await user.remember_document(path, title=title, author=author, at=moment)
     facts = format_count(report.ingest.facts.get("ADD", 0), "fact")
     removed = f" {format_count(report.removed, 'passage')} of its former version went." if report.removed else ""
-    text = f"{format_count(report.passages, 'passage')}, {report.ingest.turns} of them new: {facts} added.{removed}"
-    return Output(report, text, [f"Forget it with --session {report.session_id!r}."])
+    kept = f" {format_count(report.forgotten, 'passage')} stayed forgotten." if report.forgotten else ""
+    text = (
+        f"{format_count(report.passages, 'passage')}, {report.ingest.turns} of them new: {facts} added.{removed}{kept}"
+    )
+    return Output(report, text, [f"`adk-graph-memory forget --session {report.session_id!r}` forgets it."])

@@ -273,6 +273,8 @@ def _choose_verifier(
     """Choose what tells from a request's token whose memory it may use."""
     app_name, user_id = owner
     if jwt_key is None:
+        if jwt_audience or jwt_issuer:
+            raise UsageError("--jwt-audience and --jwt-issuer need --jwt-key.")
         return tokens.SecretVerifier(_read_token(token_file), owner)
     if token_file is not None or user_id is not None or jwt_audience is None:
         raise UsageError(

@@ -72,9 +72,10 @@ class ReconciledClaims:
     """The claim groups after a model's decisions, and the periods of each.
 
     Two kinds of decision are refused and counted. One is a merger of facts that differ in subject, object, a day, a
-    number or a denial, that share only the subject, or of which an agent says more than a person. The other is a
-    retraction of a fact that shares as little with the correction: a wrong number does not undo what else a fact says.
-    Two kinds are adjusted. A retraction by a fact that corrects nothing becomes a change. For a change by a fact that
+    number or a denial, that share only the subject, of which an agent says more than a person, or of which only a
+    document says one. The other is a retraction of a fact that shares as little with the correction: a wrong number
+    does not undo what else a fact says. Nor does anybody but a person change what a person said. Two kinds are
+    adjusted. A retraction by a fact that corrects nothing becomes a change. For a change by a fact that
     was said before its target, time decides which of two states ended the other (see
     :func:`~.comparison.add_exclusion`); where one of them is a plan, the change has no effect.
 
@@ -140,6 +141,11 @@ class ReconciledClaims:
         if not (later.sources and earlier.sources):
             self.drop_counts["change without words on both sides"] += 1
             return
+        claims = self._comparison.claims
+        # Later, the two may become one with what a person said, who may end it.
+        if fact_rules.is_machine_said(later.sources) and all(map(claims[earlier.id].withstands, later.sources)):
+            self.drop_counts["change of a person's words by an agent's, a tool's or a document's"] += 1
+            return
         op: EndOperation = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
         if op == "RETRACT" and not self._is_related(later.wordings[0], earlier.wordings[0]):
             self.drop_counts["retraction of what says something else"] += 1
@@ -147,7 +153,6 @@ class ReconciledClaims:
         if op == "RETRACT" and not any(wording.is_correction for wording in later.wordings):
             self.drop_counts["retraction by what corrects nothing"] += 1
             op = "SUPERSEDE"
-        claims = self._comparison.claims
         add_exclusion(exclusions, claims[later.id], claims[earlier.id], op)
         self._end_reasons[later.id, earlier.id] = self._end_reasons[earlier.id, later.id] = decision.reason
 
@@ -197,6 +202,9 @@ class ReconciledClaims:
         is_laundered = is_said == [True, False]
         if is_laundered and not (op == "REINFORCE" and fact_rules.has_all_details(other, proposition)):
             return "merger of a person's words with an agent's that say more"
+        is_document = [{source.origin for source in one.sources} == {"document"} for one in (group, other_group)]
+        if is_document[0] != is_document[1]:
+            return "merger of a document's words with somebody's"
         return "merger of two known facts" if group.facts and other_group.facts else None
 
     def _list_refinements(self, exact: str, vague: str, op: FactOperation) -> list[tuple[str, str]]:

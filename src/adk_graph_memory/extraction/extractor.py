@@ -441,10 +441,11 @@ def keep_statements(
 
 
 def mark_reported(extraction: Extraction) -> Extraction:
-    """Return the extraction of a document's passages: hearsay, which asks for nothing and adds no speaker."""
+    """Return the extraction of a document's passages: hearsay, which asks for nothing, and makes no two people one."""
     stated = ("asserted", "negated", "planned")
     facts = (replace(fact, modality="reported") if fact.modality in stated else fact for fact in extraction.facts)
-    return replace(extraction, facts=tuple(facts), remarks=(), forget_turn_ids=(), authors=())
+    entities = (replace(entity, aliases=()) for entity in extraction.entities)
+    return replace(extraction, entities=tuple(entities), facts=tuple(facts), remarks=(), forget_turn_ids=(), authors=())
 
 
 def _find_person(name: str, entities: list[ExtractedEntity]) -> int:

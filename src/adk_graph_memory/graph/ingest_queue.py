@@ -310,7 +310,11 @@ async def fetch_ingest_reports(
 async def find_edited_turns(graph: UserGraph, session_id: str, turns: Sequence[Turn]) -> list[str]:
     """Find the ids of the turns that memory holds with other texts."""
     rows = [{"id": turn.id, "memory_id": turn.make_memory_id(session_id), "text": turn.text} for turn in turns]
-    return [row["id"] for row in await graph.run_statement("edited_turns", turns=rows)]
+    ids = list[str]()
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        found = await graph.run_statement("edited_turns", turns=rows[start : start + ROWS_PER_STATEMENT])
+        ids += [row["id"] for row in found]
+    return ids
 
 
 def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:

@@ -12,6 +12,7 @@ from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.connection import Connection, Transaction, UserGraph
 from adk_graph_memory.graph.export_lines import SLOT_PROPERTIES
 from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.records.portable import (
     LOCAL_PROPERTIES,
@@ -48,6 +49,15 @@ async def iterate_apps(connection: Connection, app_name: str | None) -> AsyncIte
         for row in rows:
             yield _drop_local(row["properties"])
         after = rows[-1]["properties"]["app_name"]
+
+
+async def iterate_stray_tombstones(connection: Connection) -> AsyncIterator[dict[str, Any]]:
+    """Yield the tombstones of users who have gone: their scope, their key, and when they were made."""
+    after = ["", ""]
+    while rows := await connection.run_statement("stray_tombstones", after=after, limit=ROWS_PER_STATEMENT):
+        for row in rows:
+            yield dict(row)
+        after = [rows[-1]["scope"], rows[-1]["key"]]
 
 
 async def fetch_marks(graph: UserGraph) -> list[float]:
@@ -182,11 +192,21 @@ class NodeCounts:
 async def begin_restore(connection: Connection, import_id: str, tombstone_key: str) -> bool:
     """Give an empty graph the tombstone key of the one that was backed up; return whether the graph was empty.
 
-    A graph that holds a part of the same backup, and nothing else, counts as empty.
+    A graph in which the same restore has begun, and that holds nothing else, counts as empty.
     """
     [row] = await connection.run_statement("begin_restore", id=import_id, key=tombstone_key)
     connection.forget_schema()
     return bool(row["is_empty"])
+
+
+async def finish_restore(connection: Connection) -> None:
+    """Note that all of a backup is there."""
+    await connection.run_statement("finish_restore")
+
+
+async def restore_stray_tombstones(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a few tombstones of users who have gone, as a backup has them."""
+    await connection.run_statement("restore_tombstones", rows=[dict(row) for row in rows])
 
 
 async def import_app(connection: Connection, properties: Mapping[str, Any]) -> bool:

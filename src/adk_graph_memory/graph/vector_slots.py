@@ -93,6 +93,8 @@ class SchemaState:
     """makes the keys of this graph's tombstones digests that nobody else can make"""
     checksum: str | None = None
     """of the last migration's statements"""
+    is_restoring: bool = False
+    """whether a backup is being restored, or such a restore was interrupted"""
 
     @property
     def live_slot(self) -> VectorSlot | None:
@@ -120,7 +122,8 @@ def read_schema_state(meta: Mapping[str, Any]) -> SchemaState:
         if meta.get(f"embedder_{name}")
     )
     analyzers, tombstone_key = tuple(meta.get("analyzers", ())), meta.get("tombstone_key", "")
-    return SchemaState(meta["version"], meta.get("live"), slots, analyzers, tombstone_key, meta.get("checksum"))
+    checksum, is_restoring = meta.get("checksum"), bool(meta.get("restoring"))
+    return SchemaState(meta["version"], meta.get("live"), slots, analyzers, tombstone_key, checksum, is_restoring)
 
 
 async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> VectorSlot:

@@ -20,18 +20,21 @@ from adk_graph_memory.runtime import telemetry
 from adk_graph_memory.runtime.private_files import write_private_file
 
 
-class _Nowhere(io.StringIO):
+class _DiscardedLines(io.StringIO):
     """A file that keeps nothing, for lines of which only the digest is wanted."""
 
     def write(self, text: str) -> int:
         return len(text)
+
+    def seekable(self) -> bool:
+        return False
 
 
 @telemetry.trace_operation("export_memory")
 async def back_up_graph(engine: Engine, path: str | Path) -> ExportReport:
     """Write the whole graph into a file; :meth:`.GraphMemory.back_up` says what."""
     with write_private_file(Path(path)) as file:
-        return await Export(engine.connection, file, is_backup=True, can_rewind=True).write_lines()
+        return await Export(engine.connection, file, is_backup=True).write_lines()
 
 
 async def restore_graph(
@@ -45,10 +48,11 @@ async def restore_graph(
     await connection.prepare()
     if not await transfer.begin_restore(connection, checked.header.id, key):
         raise errors.GraphNotEmpty(database=connection.store_id)
-    receipt = await ExportImporter(engine, on_progress=on_progress, restores=True).import_file(source)
+    receipt = await ExportImporter(engine, on_progress=on_progress, restores=True).import_file(source, checked)
+    await transfer.finish_restore(connection)
     if on_progress:
         on_progress("comparing the graph with the file")
-    now = await Export(connection, _Nowhere(), is_backup=True).write_lines()
+    now = await Export(connection, _DiscardedLines(), is_backup=True).write_lines()
     return RestoreReport(receipt, now.sha256 == checked.sha256, checked.footer.get("changed_users", 0))
 
 

@@ -9,28 +9,32 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from adk_graph_memory import errors
 from adk_graph_memory.extraction.pieces import cut_text
+from adk_graph_memory.graph import erasing
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.language.text import digest, join_lines
+from adk_graph_memory.graph.snapshots import fetch_snapshot
+from adk_graph_memory.language.text import count_tokens, digest, join_lines
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.memory.ingestion import ingest_turns
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.memory import MemorySnapshot
 from adk_graph_memory.records.results import DocumentReport
 from adk_graph_memory.records.scopes import check_id, check_text, is_blank
-from adk_graph_memory.records.turns import DOCUMENT_SESSION, Turn, make_memory_id
+from adk_graph_memory.records.turns import DOCUMENT_SESSION, Turn
 from adk_graph_memory.runtime import telemetry
 
-PASSAGE_TOKENS = 250
-"""Tokens of a passage, at most; about three paragraphs."""
+PASSAGE_TOKENS, LEAST_TOKENS = 250, 80
+"""Tokens of a passage, at most, and those from which on it takes up no further paragraph."""
 MARKDOWN_SUFFIXES = (".md", ".markdown")
 _HEADING = re.compile(r"(?P<marks>#{1,6})[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*")
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
+_FENCE = re.compile(r"[ \t]*(```|~~~)")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:.*\n)*?---[ \t]*\n")
+_PARAGRAPH_BREAK = re.compile(r"\n[ \t]*\n\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,10 @@ async def remember_document(
     """Remember a document; :meth:`.UserMemory.remember_document` says how."""
     if not isinstance(source, str | Path):
         raise errors.InvalidArgument(reason=f"the document {source!r} is neither a text nor a Path")
-    if title is None:
-        title = source.stem if isinstance(source, Path) else None
+    if title is None and isinstance(source, str):
+        reason = "a text needs a title, so that it can be cited; for a file, pass pathlib.Path(…)"
+        raise errors.InvalidArgument(reason=reason)
+    title = source.stem if title is None and isinstance(source, Path) else title
     check_text("a document's title", title)
     title = join_lines(str(title)).strip()
     if is_blank(title):
@@ -63,22 +69,30 @@ async def remember_document(
     check_id("a document's title", title, DOCUMENT_SESSION)
     session_id, now = f"{DOCUMENT_SESSION}{title}", at or datetime.now(await user.engine.speakers.find_zone(user.scope))
     passages = await asyncio.to_thread(lambda: list(read_passages(source)))
-    turns = {turn.id: turn for turn in (_make_turn(one, title, author or title, now) for one in passages)}
-    redacted = await user.engine.redactor.redact_turns(list(turns.values()))
+    turns = [_make_turn(one, title, author or title, now) for one in passages]
+    redacted = [replace(turn, id=digest(turn.text)) for turn in await user.engine.redactor.redact_turns(turns)]
     user.scope.check_authors(turn.author for turn in redacted)
-    known = {make_memory_id(session_id, id) for id in turns}
+    metadata = JsonMapDelta.from_values(await user.engine.redactor.redact_metadata({"document": title}) or {})
+    known = {turn.make_memory_id(session_id) for turn in redacted}
+    former = Erasure.select_session(await fetch_snapshot(user.graph), session_id).turn_ids - known
 
-    def select_former(snapshot: MemorySnapshot) -> Erasure:
-        former = Erasure.select_session(snapshot, session_id).turn_ids - known
-        return Erasure(former, is_final=False, takes_words=False)  # a later version may have them again
+    async def remove_former() -> int:
+        def select(snapshot: MemorySnapshot) -> Erasure:  # a later version may have them again
+            return Erasure(former & snapshot.turns.keys(), is_final=False, takes_words=False)
 
-    report = await ingest_turns(user, session_id, redacted, JsonMapDelta.from_values({"document": title}))
-    receipt = await user.rewriter.erase_memories(select_former)
-    return DocumentReport(session_id, len(turns), receipt.events, report)
+        return (await user.rewriter.erase_memories(select)).events if former else 0
+
+    try:
+        report = await ingest_turns(user, session_id, redacted, metadata)
+    except (errors.ModelError, errors.EmbeddingError, errors.EmbedderMismatch, errors.WriteConflict):
+        await remove_former()  # the new version is stored, and whoever resumes it knows of no other
+        raise
+    removed, kept = await remove_former(), await erasing.count_known_memories(user.graph, sorted(known))
+    return DocumentReport(session_id, len(known), removed, len(known) - kept, report)
 
 
 def _make_turn(passage: Passage, title: str, author: str, at: datetime) -> Turn:
-    """Make the turn of a passage; a passage keeps its id, and is not read again, while its words stay."""
+    """Make the turn of a passage; its id follows from its words, so what stays is not read again."""
     place = " › ".join((title, *passage.headings))
     page = f", page {passage.page}" if passage.page is not None else ""
     text = f"{place}{page}:\n\n{passage.text}"
@@ -103,22 +117,36 @@ def read_passages(source: str | Path) -> Iterator[Passage]:
         sections = split_markdown(text) if source.suffix.lower() in MARKDOWN_SUFFIXES else [Passage(text)]
     is_empty = True
     for section in sections:
-        for text in cut_text(section.text, size=PASSAGE_TOKENS):
-            if not is_blank(text):
-                is_empty = False
-                yield Passage(text.strip(), section.headings, section.page)
+        for text in _group_paragraphs(section.text):
+            is_empty = False
+            yield Passage(text, section.headings, section.page)
     if is_empty:
         what = str(source) if isinstance(source, Path) else "The document"
         reason = "it holds no text. Of a scan, pass the text that a reader of pictures (OCR) finds"
         raise errors.UnreadableTranscript(f"{what} cannot be remembered: {reason}.", place=what, reason=reason)
 
 
+def _group_paragraphs(text: str) -> Iterator[str]:
+    """Group short paragraphs and cut long ones; what is inserted somewhere changes the passages around it alone."""
+    group, tokens = list[str](), 0
+    for paragraph in (*_PARAGRAPH_BREAK.split(text), ""):
+        size = count_tokens(paragraph)
+        is_full = tokens >= LEAST_TOKENS or tokens + size > PASSAGE_TOKENS
+        if group and (is_full or not paragraph):
+            yield from (part.strip() for part in cut_text("\n\n".join(group), size=PASSAGE_TOKENS) if part.strip())
+            group, tokens = [], 0
+        if not is_blank(paragraph):
+            group.append(paragraph)
+            tokens += size
+
+
 def split_markdown(text: str) -> Iterator[Passage]:
     """Split a text in Markdown at its headings; a line in a code block is none."""
-    headings, lines, is_code = list[tuple[int, str]](), list[str](), False
-    for line in text.splitlines():
-        is_code ^= bool(_FENCE.match(line))
-        heading = None if is_code else _HEADING.fullmatch(line)
+    headings, lines, fence = list[tuple[int, str]](), list[str](), ""
+    for line in _FRONT_MATTER.sub("", text, count=1).splitlines():
+        if mark := _FENCE.match(line):
+            fence = "" if fence == mark[1] else fence or mark[1]
+        heading = None if fence else _HEADING.fullmatch(line)
         if heading is None:
             lines.append(line)
             continue
@@ -146,8 +174,10 @@ def _read_pages(path: Path) -> Iterator[Passage]:
                 raise _make_error(path, "it is locked with a password: save it without one")
             for number, page in enumerate(reader.pages, start=1):
                 yield Passage(page.extract_text(), page=number)
-    except (OSError, pypdf.errors.PyPdfError, ValueError, LookupError, RecursionError) as error:
-        raise _make_error(path, f"it is no PDF that can be read ({error})") from error
+    except errors.UnreadableTranscript:
+        raise
+    except Exception as error:  # damaged files lead to errors of any class
+        raise _make_error(path, f"it is no PDF that can be read ({type(error).__name__}: {error})") from error
 
 
 def _make_error(path: Path, reason: str) -> errors.UnreadableTranscript:

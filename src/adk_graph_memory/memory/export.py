@@ -2,7 +2,8 @@
 
 A line is a node with all its properties but those that belong to one graph alone, and with its relationships. Those
 named ``HAS_…`` are on the line of the node at their end, so that no line grows with the number of sessions or events.
-A backup also has the content of artifacts, on lines before that of their version, and the secret of the tombstones.
+A backup also has the content of artifacts, on lines before that of their version, the secret of the tombstones, and
+those of users who have gone.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ async def export_memory(
     if not isinstance(target, str | Path):
         return await Export(engine.connection, target, app_name, user_id, recorded_at).write_lines()
     with write_private_file(Path(target)) as file:
-        return await Export(engine.connection, file, app_name, user_id, recorded_at, can_rewind=True).write_lines()
+        return await Export(engine.connection, file, app_name, user_id, recorded_at).write_lines()
 
 
 @dataclass(slots=True)
@@ -95,7 +96,6 @@ class Export:
         app_name, user_id: whose rows are exported; everybody's if both are None.
         recorded_at: as of when; None for now, with what waits to be read.
         is_backup: also write the content of artifacts that lies in a store, and the secret of the tombstones.
-        can_rewind: a user to whom somebody wrote meanwhile may be written again, over the lines that there are.
     """
 
     def __init__(
@@ -107,10 +107,9 @@ class Export:
         recorded_at: datetime | None = None,
         *,
         is_backup: bool = False,
-        can_rewind: bool = False,
     ) -> None:
         self._connection, self._file, self._app_name, self._user_id = connection, file, app_name, user_id
-        self._recorded_at, self._is_backup, self._can_rewind = recorded_at, is_backup, can_rewind
+        self._recorded_at, self._is_backup, self._can_rewind = recorded_at, is_backup, file.seekable()
         self._counts = _Counts()
         self._changed_users: list[tuple[str, str]] = []
 
@@ -128,6 +127,9 @@ class Export:
                 self._write_line(export_lines.encode_app(properties))
         async for scope in listings.iterate_owners(self._connection, self._app_name, self._user_id):
             await self._write_user(scope, state.live_slot)
+        if self._is_backup:
+            async for tombstone in transfer.iterate_stray_tombstones(self._connection):
+                self._write_line({"tombstone": export_lines.encode_properties(tombstone)})
         counts = self._counts
         report = self._summarize_export()
         self._write_line(
@@ -186,15 +188,19 @@ class Export:
             await write_once()
             if marks == await transfer.fetch_marks(graph):
                 return
-            if self._can_rewind and self._counts.bytes - before.bytes <= MOST_HELD_BYTES:
+            size = self._counts.bytes - before.bytes
+            if self._can_rewind and self._recorded_at is None and size <= MOST_HELD_BYTES:
                 await graph.transact(write_once)
                 return
         self._changed_users.append((scope.app_name, scope.user_id))
 
     async def _write_nodes(self, scope: Scope, live: VectorSlot | None, transaction: Transaction | None) -> None:
+        start = self._counts.users
         async for node in await self._open_nodes(scope, live, transaction):
             counts = self._counts
             counts.users += node.place.label == "User"
+            if counts.users == start:  # the user has gone, and what comes is of somebody who is new, or of nobody
+                return
             counts.nodes[node.place.label] += 1
             counts.relationships.update(edge.type for edge in node.edges)
             content = None

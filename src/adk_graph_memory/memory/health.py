@@ -61,6 +61,9 @@ class _HealthCheck:
             raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
         if missing:  # the first use migrates; a check changes nothing
             return
+        if state.is_restoring:
+            text = "A backup is not restored to its end. Run the same `adk-graph-memory restore` again: it continues."
+            self._problems.append(HealthProblem("unfinished_restore", text))
         if mode != "off":
             faults = await invariants.find_schema_faults(connection, state)
             self._add_finding(Finding.make("missing_indexes", len(faults.missing), details=faults.missing))

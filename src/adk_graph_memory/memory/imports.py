@@ -52,6 +52,13 @@ class ExportedApp:
 
 
 @dataclass(frozen=True, slots=True)
+class StrayTombstone:
+    """A backup's line with a tombstone of a user who has gone."""
+
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedNode:
     """A node's line, how long it is, and the content of an artifact's version that stands before it."""
 
@@ -103,7 +110,9 @@ class UserSection:
             try:
                 value = export_lines.parse_line(line)
                 labels = value.get("node")
-                is_next_user = "app" in value or (isinstance(labels, list) and labels[:1] == ["User"])
+                is_next_user = not {"app", "tombstone"}.isdisjoint(value) or (
+                    isinstance(labels, list) and labels[:1] == ["User"]
+                )
                 if is_next_user or ("end" in value and not self.file.readline()):
                     break
                 if "end" in value:
@@ -115,8 +124,8 @@ class UserSection:
                 if "content" in value:
                     content += export_lines.decode_content(value)
                 else:
-                    row = _read_node(value, place, len(line), bytes(content))
-                    content.clear()
+                    before, content = bytes(content), bytearray()
+                    row = _read_node(value, place, len(line), before)
             except errors.InvalidArgument as error:
                 row = SkippedRow(place, "unreadable", f"{error.reason}. {MEND}")
             position, number = position + len(line), number + 1
@@ -198,7 +207,7 @@ class ExportFile:
             raise errors.UnreadableTranscript(message, place=place, reason=reason)
         return header
 
-    def iterate_sections(self) -> Iterator[ExportedApp | UserSection | SkippedRow]:
+    def iterate_sections(self) -> Iterator[ExportedApp | UserSection | StrayTombstone | SkippedRow]:
         """Yield apps and users in the order of the file, and what cannot be read between them."""
         with self.path.open("rb") as file:
             position, number = len(file.readline()), 2
@@ -212,6 +221,9 @@ class ExportFile:
                         if not file.readline():
                             return
                         raise errors.InvalidArgument(reason=EARLY_END)
+                    if "tombstone" in value:
+                        yield StrayTombstone(export_lines.decode_properties(value["tombstone"]))
+                        continue
                     if "app" in value:
                         properties = export_lines.decode_app(value)
                         Scope(properties["app_name"], "")
@@ -477,25 +489,31 @@ class ExportImporter:
         self._on_progress = on_progress or (lambda text: None)
         self.tally, self._target = Tally(), VectorTarget()
 
-    async def import_file(self, source: ExportFile) -> ImportReceipt:
-        """Import the file.
+    async def import_file(self, source: ExportFile, checked: CheckedFile | None = None) -> ImportReceipt:
+        """Import the file, which is checked before unless it was.
 
         Raises:
             errors.UnreadableTranscript: it is no whole export, or one of a later release; nothing is imported.
             errors.InvalidArgument: it holds several apps or users, and is to be imported as one; likewise.
             errors.DatabaseError: the graph could not be written; the same import goes on from there.
         """
-        header = (await source.check()).header
+        header = (checked or await source.check()).header
         self._check_names(header)
         if self._engine is not None:
             self._target = await choose_vector_target(self._engine, header, restores=self._restores)
+        strays = list[Mapping[str, Any]]()
         for entry in source.iterate_sections():
             if isinstance(entry, SkippedRow):
                 self.tally.skip_row(entry)
             elif isinstance(entry, ExportedApp):
                 await self._import_app(entry)
+            elif isinstance(entry, StrayTombstone):
+                strays.append(entry.properties)
+                if len(strays) == ROWS_PER_BATCH:
+                    await self._import_strays(strays)
             else:
                 await self._import_user(entry, header)
+        await self._import_strays(strays)
         return self.tally.make_receipt("export", is_dry_run=self._engine is None)
 
     def _check_names(self, header: ExportHeader) -> None:
@@ -506,6 +524,14 @@ class ExportImporter:
             reason = "--user renames the user of a file that holds one: export it with --app and --user"
             raise errors.InvalidArgument(reason=reason)
         Scope.from_graph(self._app_name or "app", self._user_id or "user")
+
+    async def _import_strays(self, tombstones: list[Mapping[str, Any]]) -> None:
+        """Write tombstones of users who have gone; in another graph than the backup's they have no effect."""
+        if self._restores and self._engine is not None:
+            await transfer.restore_stray_tombstones(self._engine.connection, tombstones)
+        else:
+            self.tally.count("tombstones", "foreign", len(tombstones))
+        tombstones.clear()
 
     async def _import_app(self, app: ExportedApp) -> None:
         self.tally.count("apps")

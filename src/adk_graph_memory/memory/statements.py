@@ -25,7 +25,15 @@ from adk_graph_memory.records.facts import Fact, KnownEntity
 from adk_graph_memory.records.memory import DerivedEntity
 from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.scopes import Scope, SharedMemory, check_flags, check_items, check_name, check_text
-from adk_graph_memory.records.turns import PROMOTED_SESSION, STATEMENT_SESSION, Passage, Role, Statement, Turn
+from adk_graph_memory.records.turns import (
+    IMPERSONAL_ORIGINS,
+    PROMOTED_SESSION,
+    STATEMENT_SESSION,
+    Passage,
+    Role,
+    Statement,
+    Turn,
+)
 from adk_graph_memory.runtime import telemetry
 
 
@@ -91,7 +99,7 @@ def _prepare_statements(user: UserContext, topics: Mapping[str, str]) -> Prepare
 
 
 def _convert_statement(statement: Statement, scope: Scope) -> Turn:
-    role: Role = "model" if statement.origin in ("agent", "tool") else "user"
+    role: Role = "model" if statement.origin in IMPERSONAL_ORIGINS else "user"
     author = statement.author or (scope.owner_name if role == "user" else "agent")
     return Turn(
         id=digest("statement", author, fold_text(statement.text)),

@@ -114,6 +114,8 @@ class DocumentReport:
     passages: int
     removed: int
     """passages of a former version that this one does not have; they are gone"""
+    forgotten: int
+    """passages that were forgotten before, and stay so"""
     ingest: IngestReport
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from adk_graph_memory import errors
@@ -17,6 +17,12 @@ Identify = Callable[[R], Owner | Awaitable[Owner | None] | None]
 """Tells the app and the user whose memory a request may use, or None if it may use nobody's."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 """Names by which a program on this machine reaches a server; another name may be a trick of a web page."""
+
+
+def is_allowed_host(host: str, names: Collection[str]) -> bool:
+    """Whether a request's header ``Host``, or the host of a page's origin, is this machine or one of these names."""
+    name, _, port = host.partition(":")
+    return name.lower() in {*LOOPBACK_NAMES, *map(str.lower, names)} and (not port or port.isdecimal())
 
 
 def check_identify(identify: object) -> None:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.records.health import Health
 from adk_graph_memory.runtime.concurrency import Throttle
-from adk_graph_memory.servers.access import LOOPBACK_NAMES
+from adk_graph_memory.servers.access import is_allowed_host
 
 KEPT_SECONDS = 5.0
 """How long the result of a check answers further probes."""
@@ -41,7 +41,7 @@ class HealthProbes:
 
     def __init__(self, app: ASGIApp, memory: GraphMemory, *, hosts: Collection[str] | None = None) -> None:
         self._app, self._memory = app, memory
-        self._hosts = None if hosts is None else {*LOOPBACK_NAMES, *hosts}
+        self._hosts = hosts
         self._lock, self._health, self._kept_until = Throttle(1), Health(), 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +52,7 @@ class HealthProbes:
         if path not in (LIVE_PATH, READY_PATH):
             await self._app(scope, receive, send)
             return
-        if not self._is_host_allowed(Headers(scope=scope).get("host", "")):
+        if self._hosts is not None and not is_allowed_host(Headers(scope=scope).get("host", ""), self._hosts):
             response = PlainTextResponse("This server is not known under this name.", 421)
         elif path == LIVE_PATH:
             response = JSONResponse({"alive": True})
@@ -61,9 +61,6 @@ class HealthProbes:
             response = JSONResponse(describe_health(health), 200 if health.ready else 503)
         response.headers["Cache-Control"] = "no-store"
         await response(scope, receive, send)
-
-    def _is_host_allowed(self, host: str) -> bool:
-        return self._hosts is None or host in self._hosts or host.rpartition(":")[0] in self._hosts
 
     async def _check_health(self) -> Health:
         async with self._lock.hold_permit():

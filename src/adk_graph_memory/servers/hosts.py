@@ -5,15 +5,15 @@ from __future__ import annotations
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adk_graph_memory.servers.access import LOOPBACK_NAMES
+from adk_graph_memory.servers.access import is_allowed_host
 from adk_graph_memory.servers.problems import make_problem
 
 
 class HostCheck:
-    """Hands requests on whose host, and whose page's if a browser sends it, is this machine or one of these names."""
+    """Answers requests to this machine or one of these names, of a browser only those of such a host's page."""
 
     def __init__(self, app: ASGIApp, *names: str) -> None:
-        self._app, self._names = app, {*LOOPBACK_NAMES, *map(str.lower, names)}
+        self._app, self._names = app, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -22,14 +22,10 @@ class HostCheck:
             return
         headers = Headers(scope=scope)
         scheme, _, page = headers.get("origin", "http://127.0.0.1").partition("://")
-        if not self._is_known(headers.get("host", "")):
+        if not is_allowed_host(headers.get("host", ""), self._names):
             problem = make_problem(421, "This server has another name: allow this one with --allowed-host.")
             await problem(scope, receive, send)
-        elif scheme not in ("http", "https") or not self._is_known(page):
+        elif scheme not in ("http", "https") or not is_allowed_host(page, self._names):
             await make_problem(403, "Pages of other sites may not use this server.")(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-    def _is_known(self, host: str) -> bool:
-        name, _, port = host.partition(":")
-        return name.lower() in self._names and (not port or port.isdecimal())

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 from adk_graph_memory import errors
+from adk_graph_memory.runtime.concurrency import Throttle
 from adk_graph_memory.servers.access import Owner
 
 try:
@@ -23,6 +25,8 @@ try:
 except ImportError as error:
     raise errors.ExtraMissing(what="A check of tokens", extra="http", reason=error) from error
 
+JWKS_TIMEOUT = 5
+"""Seconds."""
 SHORTEST_SECRET = 32
 """Characters."""
 OWNER_KEY = "adk_graph_memory.owner"
@@ -73,14 +77,16 @@ class JwtVerifier:
 
     def __init__(self, app_name: str, key: str, *, audience: str, issuer: str | None = None) -> None:
         self._app_name, self._audience, self._issuer = app_name, audience, issuer
-        self._keys = jwt.PyJWKClient(key) if key.startswith("https://") else None
+        self._keys = jwt.PyJWKClient(key, timeout=JWKS_TIMEOUT) if key.startswith("https://") else None
+        self._fetching = Throttle(1)  # anybody may name a key that has to be fetched
         self._key: Any = None if self._keys else _read_key(key)
 
     async def find_owner(self, token: str) -> Owner | None:
         """Check signature, expiry, audience and issuer, and return whose memory the subject may use."""
         try:
-            claims = await asyncio.to_thread(self._decode, token)
-        except jwt.PyJWTError as error:
+            async with self._fetching.hold_permit() if self._keys else nullcontext():
+                claims = await asyncio.to_thread(self._decode, token)
+        except (jwt.PyJWTError, TypeError, ValueError) as error:  # some versions do not tell keys of two kinds apart
             logger.warning("A token was refused: %s", error)
             return None
         subject = claims["sub"]

@@ -64,6 +64,14 @@ UNWIND $keys AS key
 MATCH (grave:@Tombstone {scope: $scope, key: key})
 RETURN grave.key AS key, grave.at AS at
 
+// stray_tombstones @operator
+// a row for each of the next tombstones of users who have gone, by scope and key
+// of several users: a backup keeps what was forgotten from coming back, whoever comes back
+MATCH (grave:@Tombstone)
+WHERE (grave.scope > $after[0] OR (grave.scope = $after[0] AND grave.key > $after[1]))
+  AND NOT EXISTS { MATCH (:@User {scope: grave.scope}) }
+RETURN grave.scope AS scope, grave.key AS key, grave.at AS at ORDER BY scope, key LIMIT $limit
+
 // exported_sessions
 // a row for each of the next nodes of this label, in the order of their key
 MATCH (n:@Session {scope: $scope})

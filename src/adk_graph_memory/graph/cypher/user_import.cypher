@@ -56,12 +56,27 @@ OR EXISTS { MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL }
 // of several users: a backup is restored into a graph that has none
 MATCH (m:@Meta {key: 'schema'})
 SET m.lock = 0
-WITH m, NOT (
-  EXISTS { MATCH (u:@User) WHERE u.scope IS NOT NULL AND coalesce(u.import_id, '') <> $id }
-  OR (m.tombstone_key <> $key AND EXISTS { MATCH (grave:@Tombstone) WHERE grave.scope IS NOT NULL })
+WITH m, NOT EXISTS { MATCH (u:@User) WHERE u.scope IS NOT NULL AND coalesce(u.import_id, '') <> $id } AND (
+  m.restore_id = $id OR (
+    m.restore_id IS NULL
+    AND NOT EXISTS { MATCH (a:@App) WHERE a.app_name IS NOT NULL }
+    AND NOT EXISTS { MATCH (u:@User) WHERE u.scope IS NOT NULL }
+    AND NOT EXISTS { MATCH (grave:@Tombstone) WHERE grave.scope IS NOT NULL })
 ) AS is_empty
-FOREACH (_ IN CASE WHEN is_empty THEN [1] ELSE [] END | SET m.tombstone_key = $key)
-RETURN is_empty
+FOREACH (_ IN CASE WHEN is_empty THEN [1] ELSE [] END | SET m.tombstone_key = $key, m.restore_id = $id, m.restoring = true)
+RETURN coalesce(is_empty, false) AS is_empty
+
+// finish_restore @database
+// nothing; all of the backup is there
+MATCH (m:@Meta {key: 'schema'})
+SET m.restoring = null
+
+// restore_tombstones @operator
+// nothing; the tombstones of users who have gone, as a backup has them
+// of several users: a backup keeps what was forgotten from coming back, whoever comes back
+UNWIND $rows AS row
+MERGE (grave:@Tombstone {scope: row.scope, key: row.key})
+ON CREATE SET grave.at = row.at
 
 // import_app @operator
 // one row: whether the graph did not have the app; what it has stays as it is

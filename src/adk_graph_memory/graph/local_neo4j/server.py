@@ -263,6 +263,8 @@ def settle_password(home: Path, uri: str) -> None:
         errors.LocalServerError: it takes neither.
     """
     file, new_file = home / "password", home / ROTATION_FILE
+    for unfinished in home.glob(f"{ROTATION_FILE}.*"):  # nobody was told this one
+        unfinished.unlink(missing_ok=True)
     if _takes_password(uri, ensure_password(home)):
         new_file.unlink(missing_ok=True)
     elif new_file.exists() and _takes_password(uri, new_file.read_text("utf-8")):

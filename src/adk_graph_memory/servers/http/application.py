@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import metadata
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -103,8 +104,8 @@ class Bounds:
         if not length.isdecimal() or len(length) > 20 or int(length) > MAX_BODY_BYTES:
             await make_problem(413, TOO_LARGE)(scope, receive, send_with_headers)
             return
-        if raw_path := scope.get("raw_path"):
-            scope = {**scope, "path": raw_path.decode("ascii", "surrogateescape")}
+        raw_path = scope.get("raw_path") or quote(scope["path"]).encode()  # not every server hands it on
+        scope = {**scope, "path": raw_path.decode("ascii", "surrogateescape")}
         await self._app(scope, receive_bounded, send_with_headers)
 
 

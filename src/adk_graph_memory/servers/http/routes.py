@@ -53,14 +53,22 @@ def _decode_id(text: str) -> str:
 def _check_words(text: str) -> str:
     if is_blank(text):
         raise ValueError("this says nothing: give words")
+    return _check_characters(text)
+
+
+def _check_characters(text: str) -> str:
+    if any(category(sign) == "Cs" for sign in text):
+        raise ValueError("this holds half of a character: send whole ones")
     return text
 
 
-def _check_depth(value: Any, left: int = MAX_DEPTH) -> Any:
+def _check_metadata(value: Any, left: int = MAX_DEPTH) -> Any:
     if not left:
         raise ValueError(f"this is nested deeper than {MAX_DEPTH} levels")
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_depth(item, left - 1)
+    if isinstance(value, str):
+        _check_characters(value)
+    for item in (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_metadata(item, left - 1)
     return value
 
 
@@ -203,7 +211,7 @@ class NewTurns(Form):
 
     session_id: str
     turns: Annotated[list[NewTurn], Field(min_length=1, max_length=MAX_TURNS)]
-    metadata: Annotated[dict[str, Any] | None, AfterValidator(_check_depth)] = None
+    metadata: Annotated[dict[str, Any] | None, AfterValidator(_check_metadata)] = None
 
 
 class QueuedTurns(BaseModel):

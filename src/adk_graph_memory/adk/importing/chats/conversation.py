@@ -89,9 +89,10 @@ def read_conversation(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     conversations, others = part_objects(rows, "sessions", list).check(expected)
     yield from others
     for place, conversation in conversations:
+        own_options = options
         if not options.sets_zone and (zone := conversation.get("timezone")):
             try:
-                options = replace(options, zone=parse_timezone(zone))
+                own_options = replace(options, zone=parse_timezone(zone))
             except errors.UnknownTimezone as error:
                 raise make_format_error(place, expected, str(error)) from error
         sessions, others = part_objects(list_rows(conversation["sessions"], place, "session"), "turns", list)
@@ -108,5 +109,11 @@ def read_conversation(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
                 is_agent = choose_role(author, role) == "model"
                 session_id = f"conversation-{id}" if id else None
                 yield make_message(
-                    spot, author, turn.get("text"), turn.get("at"), options, is_agent=is_agent, session_id=session_id
+                    spot,
+                    author,
+                    turn.get("text"),
+                    turn.get("at"),
+                    own_options,
+                    is_agent=is_agent,
+                    session_id=session_id,
                 )

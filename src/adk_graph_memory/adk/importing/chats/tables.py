@@ -52,9 +52,9 @@ def _read_lines(text: str, path: str, options: ChatOptions) -> Iterator[Row]:
         delimiter = ","
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     lines = csv.DictReader(io.StringIO(head, newline=""), delimiter=delimiter, strict=True)
-    columns = _find_columns([column or "" for column in lines.fieldnames or ()], options.columns, path)
     table = []
     try:
+        columns = _find_columns([column or "" for column in lines.fieldnames or ()], options.columns, path)
         for cells in lines:
             place = f"{path}, line {lines.line_num + skipped_lines}"
             if None in cells:
