@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,6 +32,8 @@ from adk_graph_memory.runtime import telemetry
 PASSAGE_TOKENS, LEAST_TOKENS = 250, 80
 """Tokens of a passage, at most, and those from which on it takes up no further paragraph."""
 MARKDOWN_SUFFIXES = (".md", ".markdown")
+_DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
+"""What a damaged PDF leads to, beside errors of its own."""
 _HEADING = re.compile(r"(?P<marks>#{1,6})[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:.*\n)*?---[ \t]*\n")
@@ -176,7 +179,7 @@ def _read_pages(path: Path) -> Iterator[Passage]:
                 yield Passage(page.extract_text(), page=number)
     except errors.UnreadableTranscript:
         raise
-    except Exception as error:  # damaged files lead to errors of any class
+    except (*_DAMAGE, pypdf.errors.PyPdfError, pypdf.errors.DependencyError) as error:
         raise _make_error(path, f"it is no PDF that can be read ({type(error).__name__}: {error})") from error
 
 
