@@ -42,7 +42,7 @@ RETURN [coalesce(u.writes, 0), coalesce(u.state_time, 0),
           RETURN s.last_update_time ORDER BY s.scope DESC, s.last_update_time DESC LIMIT 1
         }), 0),
         COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL },
-        COUNT { MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.session_id IS NOT NULL }] AS marks
+        COUNT { MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.id IS NOT NULL }] AS marks
 
 // hold_user_whole
 // nothing; until the transaction ends nobody writes to the user, in memory, sessions or artifacts
@@ -54,7 +54,7 @@ CALL () {
   SET s.lock = 0
 }
 CALL () {
-  MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL
+  MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL AND a.name IS NOT NULL
   SET a.lock = 0
 }
 
@@ -68,7 +68,7 @@ RETURN grave.key AS key, grave.at AS at
 // a row for each of the next tombstones of users who have gone, by scope and key
 // of several users: a backup keeps what was forgotten from coming back, whoever comes back
 MATCH (grave:@Tombstone)
-WHERE (grave.scope > $after[0] OR (grave.scope = $after[0] AND grave.key > $after[1]))
+WHERE grave.scope >= $after[0] AND grave.key IS NOT NULL AND (grave.scope > $after[0] OR grave.key > $after[1])
   AND NOT EXISTS { MATCH (:@User {scope: grave.scope}) }
 RETURN grave.scope AS scope, grave.key AS key, grave.at AS at ORDER BY scope, key LIMIT $limit
 

@@ -61,7 +61,7 @@ WITH m, NOT EXISTS { MATCH (u:@User) WHERE u.scope IS NOT NULL AND coalesce(u.im
     m.restore_id IS NULL
     AND NOT EXISTS { MATCH (a:@App) WHERE a.app_name IS NOT NULL }
     AND NOT EXISTS { MATCH (u:@User) WHERE u.scope IS NOT NULL }
-    AND NOT EXISTS { MATCH (grave:@Tombstone) WHERE grave.scope IS NOT NULL })
+    AND NOT EXISTS { MATCH (grave:@Tombstone) WHERE grave.scope IS NOT NULL AND grave.key IS NOT NULL })
 ) AS is_empty
 FOREACH (_ IN CASE WHEN is_empty THEN [1] ELSE [] END | SET m.tombstone_key = $key, m.restore_id = $id, m.restoring = true)
 RETURN coalesce(is_empty, false) AS is_empty
