@@ -203,7 +203,7 @@ async def test_no_session_takes_the_place_of_a_document(ana: UserMemory) -> None
         await ana.remember([Turn("t0", "user", "I am a lease.", NOON)], session_id=":document:Lease")
 
 
-@pytest.mark.parametrize(("title", "reason"), [(None, "needs a title.*Path"), (" ", "no title")])
+@pytest.mark.parametrize(("title", "reason"), [(None, "None, not a text.*Path"), (" ", "no title")])
 async def test_a_text_needs_a_title(ana: UserMemory, title: str | None, reason: str) -> None:
     with pytest.raises(errors.InvalidArgument, match=reason):
         await ana.remember_document("The rent is 900 euros.", title=title)

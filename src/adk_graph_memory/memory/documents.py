@@ -62,7 +62,7 @@ async def remember_document(
     if not isinstance(source, str | Path):
         raise errors.InvalidArgument(reason=f"the document {source!r} is neither a text nor a Path")
     if title is None and isinstance(source, str):
-        reason = "a text needs a title, so that it can be cited; for a file, pass pathlib.Path(…)"
+        reason = "a document's title is None, not a text: name it, or pass pathlib.Path(…) for a file"
         raise errors.InvalidArgument(reason=reason)
     title = source.stem if title is None and isinstance(source, Path) else title
     check_text("a document's title", title)
