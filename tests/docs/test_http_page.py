@@ -20,7 +20,7 @@ PAGE = blocks("docs/quickstarts/http.md")
 [(SCRIPT, OUTPUT)] = [(block.text, after.text) for block, after in pairwise(PAGE) if block.language == "js"]
 
 
-async def run(program: str, code: str, address: str, app_name: str, folder: Path) -> str:
+async def run_program(program: str, code: str, address: str, app_name: str, folder: Path) -> str:
     """Run code of the page on the server that is there; return what it prints."""
     code = code.replace("http://127.0.0.1:7690", address).replace("/apps/home/", f"/apps/{app_name}/")
     token = (folder / "memory.token").read_text("utf-8").strip()
@@ -40,7 +40,7 @@ async def test_the_shell_remembers_asks_and_forgets(neo4j_server: Any, app_name:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     async with serve(neo4j_server, app_name, tmp_path / "memory.token") as (_, client):
-        output = await run("bash", SHELL, str(client.base_url), app_name, tmp_path)
+        output = await run_program("bash", SHELL, str(client.base_url), app_name, tmp_path)
     stored, recalled, facts, profile, forgotten = output.splitlines()
     assert '"turns":1' in stored
     assert all("My dog Rex is afraid of thunder." in answer for answer in (recalled, facts, profile))
@@ -51,5 +51,5 @@ async def test_javascript_remembers_and_asks(neo4j_server: Any, app_name: str, t
     if shutil.which("node") is None:
         pytest.skip("Node.js is not installed")
     async with serve(neo4j_server, app_name, tmp_path / "memory.token") as (_, client):
-        output = await run("node", SCRIPT, str(client.base_url), app_name, tmp_path)
+        output = await run_program("node", SCRIPT, str(client.base_url), app_name, tmp_path)
     assert set(output.splitlines()) == set(OUTPUT.splitlines())

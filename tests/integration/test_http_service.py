@@ -71,7 +71,7 @@ def check_problem(answer: httpx.Response, status: int, words: str = "") -> None:
     assert "Traceback" not in answer.text
 
 
-async def read(answer: Awaitable[httpx.Response]) -> Any:
+async def read_json(answer: Awaitable[httpx.Response]) -> Any:
     response = await answer
     assert response.is_success, response.text
     assert response.headers["cache-control"] == "no-store"
@@ -83,90 +83,90 @@ async def read(answer: Awaitable[httpx.Response]) -> Any:
 
 
 async def test_words_become_facts_that_a_question_finds(client: httpx.AsyncClient) -> None:
-    report = await read(client.post("/turns", json=REX | {"metadata": {"channel": "phone"}}))
+    report = await read_json(client.post("/turns", json=REX | {"metadata": {"channel": "phone"}}))
     assert (report["turns"], report["facts"]) == (1, {"ADD": 1})
-    [first, *_] = (await read(client.post("/recall", json={"question": "What is Rex afraid of?"})))["memories"]
+    [first, *_] = (await read_json(client.post("/recall", json={"question": "What is Rex afraid of?"})))["memories"]
     assert first["prompt_text"].startswith("My dog Rex is afraid of thunder.")
     assert first["metadata"]["channel"] == "phone"
     assert first["shares"] == []
     options = {"limit": 1, "token_budget": 500, "min_score": 0.1, "language": "en", "explain": True}
     question = {"question": "What is Rex afraid of?", "now": datetime.now(UTC).isoformat(), **options}
-    [explained] = (await read(client.post("/recall", json=question)))["memories"]
+    [explained] = (await read_json(client.post("/recall", json=question)))["memories"]
     assert explained["shares"]
-    assert await read(client.post("/recall", json=question | {"now": NOON.isoformat()})) == {"memories": []}
+    assert await read_json(client.post("/recall", json=question | {"now": NOON.isoformat()})) == {"memories": []}
 
 
 async def test_lists_go_on_where_a_page_ended(client: httpx.AsyncClient) -> None:
     texts = [f"My friend Bo{number} lives in Porto{number}." for number in range(5)]
     turns = [{"id": f"t{number}", "author": "user", "text": text} for number, text in enumerate(texts)]
-    await read(client.post("/turns", json={"session_id": "s1", "turns": turns}))
+    await read_json(client.post("/turns", json={"session_id": "s1", "turns": turns}))
     seen, after = list[str](), None
     for size in (2, 2, 1):
-        page = await read(client.get("/facts", params={"limit": 2} | ({"after": after} if after else {})))
+        page = await read_json(client.get("/facts", params={"limit": 2} | ({"after": after} if after else {})))
         assert len(page["items"]) == size
         seen, after = seen + [fact["text"] for fact in page["items"]], page["next"]
     assert (sorted(seen), after) == (sorted(texts), None)
-    everybody = await read(client.get("/entities"))
+    everybody = await read_json(client.get("/entities"))
     assert everybody["items"]
     assert everybody["next"] is None
     name = everybody["items"][0]["name"]
-    about = await read(client.get("/facts", params={"about": name, "past": True}))
+    about = await read_json(client.get("/facts", params={"about": name, "past": True}))
     assert {fact["id"] for fact in about["items"]} <= {
-        fact["id"] for fact in (await read(client.get("/facts", params={"limit": 200})))["items"]
+        fact["id"] for fact in (await read_json(client.get("/facts", params={"limit": 200})))["items"]
     }
-    assert (await read(client.get(f"/entities/{name}")))["entity"]["name"] == name
+    assert (await read_json(client.get(f"/entities/{name}")))["entity"]["name"] == name
     check_problem(await client.get("/facts", params={"after": "fact:none"}), 404)
     check_problem(await client.get("/facts", params={"limit": 201}), 422, "limit")
 
 
 async def test_the_owner_corrects_pins_retracts_and_undoes(client: httpx.AsyncClient) -> None:
-    await read(client.post("/turns", json=REX))
-    [fact] = (await read(client.get("/facts")))["items"]
-    history = await read(client.get(f"/facts/{fact['id']}"))
+    await read_json(client.post("/turns", json=REX))
+    [fact] = (await read_json(client.get("/facts")))["items"]
+    history = await read_json(client.get(f"/facts/{fact['id']}"))
     assert history["entries"][0]["quote"] == "My dog Rex is afraid of thunder."
     correction = {"text": "My dog Rex is afraid of fireworks.", "valid_from": "2026-01-01T00:00:00Z", "reason": "typo"}
-    preview = await read(client.post(f"/facts/{fact['id']}/correct", json=correction | {"preview": True}))
-    assert (await read(client.get("/facts")))["items"] == [fact]
-    change = await read(client.post(f"/facts/{fact['id']}/correct", json=correction))
+    preview = await read_json(client.post(f"/facts/{fact['id']}/correct", json=correction | {"preview": True}))
+    assert (await read_json(client.get("/facts")))["items"] == [fact]
+    change = await read_json(client.post(f"/facts/{fact['id']}/correct", json=correction))
     assert [one["id"] for one in change["facts"]] == [one["id"] for one in preview["facts"]]
-    [corrected] = (await read(client.get("/facts")))["items"]
+    [corrected] = (await read_json(client.get("/facts")))["items"]
     assert (corrected["text"], corrected["valid_from"][:10]) == (correction["text"], "2026-01-01")
-    await read(client.post(f"/facts/{corrected['id']}/pin"))
-    assert [one["is_pinned"] for one in (await read(client.get("/facts")))["items"]] == [True]
-    await read(client.post(f"/facts/{corrected['id']}/unpin", json={"reason": "enough"}))
-    await read(client.post(f"/facts/{corrected['id']}/retract", json={"preview": True}))
-    assert (await read(client.get("/profile")))["text"]
-    await read(client.post(f"/facts/{corrected['id']}/retract"))
-    assert (await read(client.get("/facts")))["items"] == []
+    await read_json(client.post(f"/facts/{corrected['id']}/pin"))
+    assert [one["is_pinned"] for one in (await read_json(client.get("/facts")))["items"]] == [True]
+    await read_json(client.post(f"/facts/{corrected['id']}/unpin", json={"reason": "enough"}))
+    await read_json(client.post(f"/facts/{corrected['id']}/retract", json={"preview": True}))
+    assert (await read_json(client.get("/profile")))["text"]
+    await read_json(client.post(f"/facts/{corrected['id']}/retract"))
+    assert (await read_json(client.get("/facts")))["items"] == []
     undone = {"ingest_id": change["ingest_id"]}
-    assert (await read(client.post("/undo", json=undone | {"preview": True})))["facts"]
-    await read(client.post("/undo", json=undone))
-    assert [one["text"] for one in (await read(client.get("/facts")))["items"]] == [fact["text"]]
+    assert (await read_json(client.post("/undo", json=undone | {"preview": True})))["facts"]
+    await read_json(client.post("/undo", json=undone))
+    assert [one["text"] for one in (await read_json(client.get("/facts")))["items"]] == [fact["text"]]
     check_problem(await client.post("/facts/fact:none/pin"), 404, "There is no fact")
     check_problem(await client.post(f"/facts/{fact['id']}/correct", json={}), 400)
     check_problem(await client.post(f"/facts/{fact['id']}/forgive"), 422, "pin")
 
 
 async def test_a_memory_and_a_user_are_forgotten(client: httpx.AsyncClient, owner: Owner) -> None:
-    await read(client.post("/turns", json=REX))
-    [fact] = (await read(client.get("/facts")))["items"]
-    preview = await read(client.delete(f"/memories/{fact['id']}", params={"preview": True, "with_turns": True}))
+    await read_json(client.post("/turns", json=REX))
+    [fact] = (await read_json(client.get("/facts")))["items"]
+    preview = await read_json(client.delete(f"/memories/{fact['id']}", params={"preview": True, "with_turns": True}))
     assert (preview["turns"], len(preview["facts"])) == (1, 1)
-    receipt = await read(client.delete(f"/memories/{fact['id']}"))
+    receipt = await read_json(client.delete(f"/memories/{fact['id']}"))
     assert (receipt["events"], receipt["facts"]) == (0, 1)
     address = str(client.base_url).rstrip("/")
     check_problem(await client.delete(address), 422, "confirm")
     check_problem(await client.delete(address, params={"confirm": "bruno"}), 400, "confirm")
-    receipt = await read(client.delete(address, params={"confirm": owner["user_id"]}))
+    receipt = await read_json(client.delete(address, params={"confirm": owner["user_id"]}))
     assert receipt["events"] == 1
-    assert await read(client.post("/recall", json={"question": "thunder"})) == {"memories": []}
+    assert await read_json(client.post("/recall", json={"question": "thunder"})) == {"memories": []}
 
 
 async def test_an_export_is_streamed_and_can_be_imported(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, tmp_path: Path
 ) -> None:
     check_problem(await client.get("/export"), 404, "user 'ada'")
-    await read(client.post("/turns", json=REX))
+    await read_json(client.post("/turns", json=REX))
     async with client.stream("GET", "/export") as answer:
         assert answer.headers["content-type"] == "application/x-ndjson"
         body = b"".join([chunk async for chunk in answer.aiter_raw()])
@@ -185,10 +185,10 @@ async def test_an_export_is_streamed_and_can_be_imported(
 async def test_queued_turns_wait_for_a_worker(client: httpx.AsyncClient, memory: GraphMemory, owner: Owner) -> None:
     answer = await client.post("/turns", params={"queue": True}, json=REX)
     assert (answer.status_code, answer.json()) == (202, {"queued": 1})
-    assert (await read(client.get("/facts")))["items"] == []
+    assert (await read_json(client.get("/facts")))["items"] == []
     [report] = await memory.resume(**owner)
     assert report.turns == 1
-    assert len((await read(client.get("/facts")))["items"]) == 1
+    assert len((await read_json(client.get("/facts")))["items"]) == 1
     check_problem(await client.post("/turns", params={"queue": True}, json=REX | {"metadata": {"a": 1}}), 400, "queue")
 
 
@@ -200,27 +200,27 @@ async def test_a_repeated_request_stores_nothing_twice(client: httpx.AsyncClient
     said = {"session_id": "s1", "turns": [{"author": "user", "text": text} for text in texts]}
     check_problem(await client.post("/turns", json=said), 422, "Idempotency-Key")
     key = {"Idempotency-Key": "request-1"}
-    assert (await read(client.post("/turns", json=said, headers=key)))["turns"] == 2
-    assert (await read(client.post("/turns", json=said, headers=key)))["turns"] == 0
+    assert (await read_json(client.post("/turns", json=said, headers=key)))["turns"] == 2
+    assert (await read_json(client.post("/turns", json=said, headers=key)))["turns"] == 0
     other = {"session_id": "s1", "turns": [{"author": "user", "text": "My horse Bo lives in Faro."}]}
     check_problem(await client.post("/turns", json=other, headers=key), 409, "Idempotency-Key")
     check_problem(await client.post("/turns", params={"queue": True}, json=other, headers=key), 409)
-    assert (await read(client.post("/turns", json=other, headers={"Idempotency-Key": "request-2"})))["turns"] == 1
-    facts = (await read(client.get("/facts")))["items"]
+    assert (await read_json(client.post("/turns", json=other, headers={"Idempotency-Key": "request-2"})))["turns"] == 1
+    facts = (await read_json(client.get("/facts")))["items"]
     assert sorted(fact["text"] for fact in facts) == sorted([*texts, "My horse Bo lives in Faro."])
 
 
 async def test_a_known_id_with_other_words_is_an_edit(client: httpx.AsyncClient) -> None:
-    await read(client.post("/turns", json=REX))
+    await read_json(client.post("/turns", json=REX))
     edited = {"session_id": "s1", "turns": [{"id": "t1", "author": "user", "text": "My dog Rex likes thunder."}]}
-    await read(client.post("/turns", json=edited))
-    assert [fact["text"] for fact in (await read(client.get("/facts")))["items"]] == ["My dog Rex likes thunder."]
+    await read_json(client.post("/turns", json=edited))
+    assert [fact["text"] for fact in (await read_json(client.get("/facts")))["items"]] == ["My dog Rex likes thunder."]
 
 
 async def test_what_an_agent_said_is_the_agents_word(client: httpx.AsyncClient) -> None:
     turn = {"id": "t1", "author": "companion", "role": "model", "text": "Your dog Rex likes carrots."}
-    await read(client.post("/turns", json={"session_id": "s1", "turns": [turn]}))
-    [memory, *_] = (await read(client.post("/recall", json={"question": "What does Rex like?"})))["memories"]
+    await read_json(client.post("/turns", json={"session_id": "s1", "turns": [turn]}))
+    [memory, *_] = (await read_json(client.post("/recall", json={"question": "What does Rex like?"})))["memories"]
     assert memory["origin"] == "agent"
 
 
@@ -416,7 +416,7 @@ async def test_what_cannot_be_stored_is_named(
     client: httpx.AsyncClient, body: dict[str, Any], status: int, words: str
 ) -> None:
     check_problem(await client.post("/turns", content=json.dumps(body), headers=JSON), status, words)
-    assert (await read(client.get("/facts")))["items"] == []
+    assert (await read_json(client.get("/facts")))["items"] == []
 
 
 JSON = {"Content-Type": "application/json"}
@@ -523,7 +523,7 @@ async def test_clients_side_by_side_each_get_their_users_words(
         for user in users:
             said = {"id": "first", "author": "user", "text": f"My cat Tom lives in {user}-marker."}
             path = make_path({"app_name": app_name, "user_id": user}, "/turns")
-            await read(client.post(path, json={"session_id": "s", "turns": [said]}))
+            await read_json(client.post(path, json={"session_id": "s", "turns": [said]}))
         await asyncio.gather(*(use_memory(client, number) for number in range(clients)))
 
 

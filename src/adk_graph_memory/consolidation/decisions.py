@@ -71,11 +71,14 @@ def _remap_claim_id(group: ClaimGroup, keys: Mapping[str, str]) -> str:
 class ReconciledClaims:
     """The claim groups after a model's decisions, and the periods of each.
 
-    Two kinds of decision are refused and counted. One is a merger of facts that differ in subject, object, a day, a
-    number or a denial, that share only the subject, of which an agent says more than a person, or of which only a
-    document says one. The other is a retraction of a fact that shares as little with the correction: a wrong number
-    does not undo what else a fact says. Nor does anybody but a person change what a person said. Two kinds are
-    adjusted. A retraction by a fact that corrects nothing becomes a change. For a change by a fact that
+    Three kinds of decision are refused and counted:
+
+    - a merger of facts that differ in subject, object, a day, a number or a denial, or share only the subject; of a
+      person's fact with an agent's that says more; and of a document's fact with anybody's;
+    - a retraction of a fact that shares as little with the correction: a wrong number does not undo what else it says;
+    - a change of a person's fact by words that are only an agent's, a tool's or a document's.
+
+    Two kinds are adjusted. A retraction by a fact that corrects nothing becomes a change. For a change by a fact that
     was said before its target, time decides which of two states ended the other (see
     :func:`~.comparison.add_exclusion`); where one of them is a plan, the change has no effect.
 

@@ -21,7 +21,7 @@ from adk_graph_memory.runtime.private_files import write_private_file
 
 
 class _DiscardedLines(io.StringIO):
-    """A file that keeps nothing, for lines of which only the digest is wanted."""
+    """A file that keeps nothing: an export into it is made for its digest alone."""
 
     def write(self, text: str) -> int:
         return len(text)

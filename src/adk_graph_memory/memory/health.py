@@ -19,7 +19,7 @@ from adk_graph_memory.records.reports import Finding
 
 async def check_health(engine: Engine) -> Health:
     """Check a memory; :meth:`.GraphMemory.health` says how."""
-    return await _HealthCheck(engine).run()
+    return await _HealthCheck(engine).check_memory()
 
 
 class _HealthCheck:
@@ -30,7 +30,7 @@ class _HealthCheck:
         self._known, self._problems = dict[str, Any](), list[HealthProblem]()
         self._live_slot: VectorSlot | None = None
 
-    async def run(self) -> Health:
+    async def check_memory(self) -> Health:
         with self._collect_error():
             settings = self._connection.settings
             self._known |= {"address": self._connection.shown_uri, "database": settings.database}

@@ -25,7 +25,7 @@ RETRY_SECONDS = 5
 """After which a caller may send a request again that memory could not answer."""
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 TOO_LARGE = f"A request may have {MAX_BODY_BYTES:,} bytes: send fewer turns at a time."
-NO_ROUTE = "There is nothing at this address for this method: /openapi.json lists what there is."
+NO_ROUTE = "This service does not have that address and method: /openapi.json lists all that it has."
 WORDINGS = {
     "Not Found": NO_ROUTE,
     "Method Not Allowed": NO_ROUTE,
