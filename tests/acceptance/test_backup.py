@@ -284,6 +284,14 @@ async def test_a_backup_goes_into_no_graph_with_users_and_no_changed_one_anywher
         assert [app async for app in other.apps()] == []
 
 
+@pytest.mark.parametrize("path", [None, 5, b"backup"])
+async def test_what_is_no_path_is_refused(path: Any) -> None:
+    memory = GraphMemory("bolt://127.0.0.1:9")
+    for call in (memory.back_up, memory.restore):
+        with pytest.raises(errors.InvalidArgument, match="no path"):
+            await call(path)
+
+
 async def test_content_that_the_store_has_lost_is_told(deployment: Deployment, tmp_path: Path) -> None:
     settings = deployment.settings(label_prefix="TestLost", artifact_store=str(tmp_path / "store"))
     async with Neo4jArtifactService(settings=settings) as artifacts, GraphMemory(settings=settings) as memory:

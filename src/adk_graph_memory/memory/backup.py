@@ -33,7 +33,7 @@ class _DiscardedLines(io.StringIO):
 @telemetry.trace_operation("export_memory")
 async def back_up_graph(engine: Engine, path: str | Path) -> ExportReport:
     """Write the whole graph into a file; :meth:`.GraphMemory.back_up` says what."""
-    with write_private_file(Path(path)) as file:
+    with write_private_file(_check_path(path)) as file:
         return await Export(engine.connection, file, is_backup=True).write_lines()
 
 
@@ -41,7 +41,7 @@ async def restore_graph(
     engine: Engine, path: str | Path, on_progress: Callable[[str], None] | None = None
 ) -> RestoreReport:
     """Make the graph of a backup again; :meth:`.GraphMemory.restore` says how."""
-    source = ExportFile(Path(path))
+    source = ExportFile(_check_path(path))
     checked = await source.check()
     key = _check_backup(source.path, checked)
     connection = engine.connection
@@ -54,6 +54,12 @@ async def restore_graph(
         on_progress("comparing the graph with the file")
     now = await Export(connection, _DiscardedLines(), is_backup=True).write_lines()
     return RestoreReport(receipt, now.sha256 == checked.sha256, checked.footer.get("changed_users", 0))
+
+
+def _check_path(path: object) -> Path:
+    if not isinstance(path, str | Path):
+        raise errors.InvalidArgument(reason=f"{path!r} is no path of a backup")
+    return Path(path)
 
 
 def _check_backup(path: Path, checked: CheckedFile) -> str:
