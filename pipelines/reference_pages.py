@@ -51,7 +51,11 @@ RELATIONSHIP_MEANINGS = {
     "HAS_SESSION": ("User", "Session", ""),
     "HAS_EVENT": ("Session", "Event", ""),
     "NEXT": ("Event", "Event", "the event that follows in the same session"),
-    "SUPPORTED_BY": ("Fact", "Event", "`quote`, `start`, `end`, `verified`: the words that the fact rests on"),
+    "SUPPORTED_BY": (
+        "Fact",
+        "Event",
+        "`quote`, `start`, `end`, `verified`: the words that the fact rests on; `origin`, if a picture shows them",
+    ),
     "SUBJECT": ("Fact", "Entity", ""),
     "OBJECT": ("Fact", "Entity", ""),
     "MENTIONS": ("Event", "Entity", ""),

@@ -541,7 +541,7 @@ MORE = ("Ada keeps bees and trusts Quillmoor Bank", "Ada keeps bees in 3 hives",
 def test_what_a_machine_words_more_exactly_never_passes_for_a_person_s_word(subtests: pytest.Subtests) -> None:
     """Whatever a model decides, and also where rules alone take both for one."""
     for op in ["REINFORCE", "REFINE", "ALREADY_KNOWN", "SUPERSEDE", "RETRACT"]:
-        for origin in ["document", "agent", "tool"]:
+        for origin in ["document", "picture", "agent", "tool"]:
             for predicate in ["keeps", "lives_in"]:
                 for text in MORE:
                     with subtests.test(text=text, predicate=predicate, origin=origin, op=op):

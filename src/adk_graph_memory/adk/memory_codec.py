@@ -16,12 +16,12 @@ from google.adk.platform import time as platform_time
 from google.genai import types
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk import session_codec
+from adk_graph_memory.adk import session_codec, shown_parts
 from adk_graph_memory.language.dates import format_iso_date, localize_timestamp
 from adk_graph_memory.language.text import join_lines
 from adk_graph_memory.records.results import Recollection
 from adk_graph_memory.records.scopes import is_blank
-from adk_graph_memory.records.turns import Origin, Role, Statement, Turn, check_timezone_aware
+from adk_graph_memory.records.turns import Origin, Role, ShownPart, Statement, Turn, check_timezone_aware
 
 logger = logging.getLogger(__name__)
 
@@ -181,9 +181,9 @@ def _read_consolidation(given: Mapping[str, Any]) -> bool | None:
 def make_turns(
     events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False, session: Sequence[Event] = ()
 ) -> list[Turn]:
-    """Make turns of what people and agents said; tool traffic, thoughts, errors and system text are left out.
+    """Make turns of what people and agents said and showed, without tool traffic, thoughts, errors and system text.
 
-    So is what ADK's workflows hand to a node in the user's name: another node's output, which has an event of its own.
+    Nor is there one of what ADK's workflows hand to a node in the user's name: that output has an event of its own.
 
     Args:
         events: a session's events.
@@ -199,15 +199,19 @@ def make_turns(
         for event in (*session, *events)
         if event.author != "user" and ((event.content and event.content.role == "model") or event.node_info.path)
     }
+    versions = shown_parts.collect_artifact_versions((*session, *events))
     turns = []
     for event in events:
         is_node_input = event.author == "user" and event.node_info.path and not event.input_transcription
         is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
-        if is_node_input or is_technical or not (text := session_codec.get_event_text(event)):
+        if is_node_input or is_technical:
+            continue
+        text, parts = shown_parts.split_shown_parts(event, versions)
+        if not (text or parts):
             continue
         text = text.encode("utf-8", "replace").decode() if lenient else text
         try:
-            turns.append(_make_turn(event, text, zone, agents))
+            turns.append(_make_turn(event, text, zone, agents).show_parts(parts))
         except InputValidationError as error:
             if not lenient:
                 raise
@@ -349,6 +353,12 @@ def _parse_timestamp(timestamp: str | None, zone: tzinfo) -> datetime:
     return moment
 
 
+def _describe_part(part: ShownPart) -> dict[str, Any]:
+    """Describe what a memory shows, so that an agent can load it: an artifact by name and version, or a file by URI."""
+    place = {"name": part.name, "version": part.version, "uri": part.uri, "described_by": part.described_by}
+    return {"mime_type": part.mime_type, **{key: value for key, value in place.items() if value not in ("", None)}}
+
+
 def make_memory_entry(memory: Recollection) -> MemoryEntry:
     """Make an ADK memory entry: the text for the model, and its provenance in ``custom_metadata``.
 
@@ -374,6 +384,7 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
         "manner": memory.manner,
         "writer": memory.writer,
         "origin": memory.origin,
+        "shown": [_describe_part(part) for part in memory.shown],
         "verified": None if memory.is_verified else False,
         "doubtful": memory.is_doubtful or None,
         "degraded": memory.degraded,

@@ -205,9 +205,9 @@ class ReconciledClaims:
         is_laundered = is_said == [True, False]
         if is_laundered and not (op == "REINFORCE" and fact_rules.has_all_details(other, proposition)):
             return "merger of a person's words with an agent's that say more"
-        is_document = [{source.origin for source in one.sources} == {"document"} for one in (group, other_group)]
-        if is_document[0] != is_document[1]:
-            return "merger of a document's words with somebody's"
+        unsaid = [{source.origin for source in one.sources} <= {"document", "picture"} for one in (group, other_group)]
+        if unsaid[0] != unsaid[1]:
+            return "merger of a document's or a picture's words with somebody's"
         return "merger of two known facts" if group.facts and other_group.facts else None
 
     def _list_refinements(self, exact: str, vague: str, op: FactOperation) -> list[tuple[str, str]]:

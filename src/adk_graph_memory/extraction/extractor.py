@@ -185,6 +185,7 @@ class ModelExtractor:
         extraction = parse_reply(reply, turns, known_entities, self._vocabulary, keep_unverified=self._keep_unverified)
         extraction = place_sources(extraction, pieces)
         extraction = apply_remarks(extraction, reply, turns, [piece.turn for piece in context])
+        extraction = replace(extraction, facts=tuple(map(_report_shown, extraction.facts)))
         drop_counts = Counter(extraction.drop_counts) + Counter(answer.dropped)
         return replace(extraction, usage=answer.usage, drop_counts=drop_counts)
 
@@ -442,10 +443,20 @@ def keep_statements(
 
 def mark_reported(extraction: Extraction) -> Extraction:
     """Return the extraction of a document's passages: hearsay, which asks for nothing, and makes no two people one."""
-    stated = ("asserted", "negated", "planned")
-    facts = (replace(fact, modality="reported") if fact.modality in stated else fact for fact in extraction.facts)
+    facts = map(_report, extraction.facts)
     entities = (replace(entity, aliases=()) for entity in extraction.entities)
     return replace(extraction, entities=tuple(entities), facts=tuple(facts), remarks=(), forget_turn_ids=(), authors=())
+
+
+def _report(fact: ExtractedFact) -> ExtractedFact:
+    is_stated = fact.modality in ("asserted", "negated", "planned")
+    return replace(fact, modality="reported") if is_stated else fact
+
+
+def _report_shown(fact: ExtractedFact) -> ExtractedFact:
+    """Return the fact, as hearsay if only pictures tell it."""
+    is_shown = all(source.origin == "picture" for source in fact.sources)
+    return replace(_report(fact), is_correction=False) if is_shown else fact
 
 
 def _find_person(name: str, entities: list[ExtractedEntity]) -> int:

@@ -70,7 +70,7 @@ def divide_window(pieces: Sequence[Piece]) -> tuple[Sequence[Piece], Sequence[Pi
         return None
     piece = pieces[0]
     first = next(_cut_piece(piece, tokens // 2 + 1))
-    rest = replace(piece.turn, text=piece.turn.text[len(first.turn.text) :])
+    rest = _cut_turn(piece.turn, len(first.turn.text), len(piece.turn.text))
     return [first], [Piece(rest, piece.start + len(first.turn.text), piece.has_more)]
 
 
@@ -113,9 +113,15 @@ def _cut_piece(piece: Piece, size: int) -> Iterator[Piece]:
     """Cut a piece into smaller ones of at most ``size`` tokens, where a paragraph or a sentence ends if it can be."""
     text, start = piece.turn.text, 0
     while (end := _find_end(text, start, size)) < len(text):
-        yield Piece(replace(piece.turn, text=text[start:end]), piece.start + start, has_more=True)
+        yield Piece(_cut_turn(piece.turn, start, end), piece.start + start, has_more=True)
         start = end
-    yield Piece(replace(piece.turn, text=text[start:]), piece.start + start, piece.has_more) if start else piece
+    yield Piece(_cut_turn(piece.turn, start, len(text)), piece.start + start, piece.has_more) if start else piece
+
+
+def _cut_turn(turn: Turn, start: int, end: int) -> Turn:
+    """Cut a part out of a turn; what of it is the author's own words stays so."""
+    own_text = None if turn.own_text is None else turn.own_text[start:end]
+    return replace(turn, text=turn.text[start:end], own_text=own_text)
 
 
 def _find_end(text: str, start: int, size: int) -> int:

@@ -239,7 +239,7 @@ class _ReplyEntities:
 
     def drop_unsaid_aliases(self, turns: Sequence[Turn]) -> None:
         """Drop aliases that no turn ties to their entity: whoever is called so later would be taken for it."""
-        authors, texts = [turn.author for turn in turns], [turn.text for turn in turns]
+        authors, texts = [turn.author for turn in turns], [turn.author_text for turn in turns]
         for number, entity in enumerate(self.entities):
             said = select_said_aliases(entity.name, entity.aliases, authors, texts)
             self._drop_counts["alias that nobody said"] += len(entity.aliases) - len(said)
@@ -376,6 +376,7 @@ def apply_remarks(
         remarks=tuple(Remark(id, remark.kind, remark.origin.strip()) for id, remark in sorted(remarks.items())),
     )
     borrowed_ids = {id for id, remark in remarks.items() if remark.kind in _BORROWED_KINDS}
+    borrowed_ids |= {turn.id for turn in turns if any(part.description for part in turn.shown)}
     forget: set[str] = set()
     for request in reply.forget:
         ids = set(_collect_forget_ids(request, turns_by_number, borrowed_ids))
@@ -394,6 +395,8 @@ def _collect_forget_ids(
     asking_turn = turns_by_number.get(request.request)
     if asking_turn is None or asking_turn.role != "user" or asking_turn.origin in IMPERSONAL_ORIGINS:
         return
+    if not asking_turn.author_text.strip():
+        return  # a picture asks for it
     for turn in (asking_turn, *(turns_by_number[number] for number in request.turns if number in turns_by_number)):
         may_forget = turn.author == asking_turn.author or turn.role == "model"
         if turn is asking_turn or (may_forget and asking_turn.id not in borrowed_ids):

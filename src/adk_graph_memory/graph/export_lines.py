@@ -18,6 +18,7 @@ from neo4j.spatial import Point
 from neo4j.time import Date, DateTime, Duration, Time
 
 from adk_graph_memory import errors
+from adk_graph_memory.graph.ingest_queue import read_shown
 from adk_graph_memory.graph.json_map import parse_json_map
 from adk_graph_memory.graph.statements import SLOT_NAMES
 from adk_graph_memory.language.dates import Precision
@@ -37,7 +38,7 @@ from adk_graph_memory.records.portable import (
     PortableNode,
 )
 from adk_graph_memory.records.scopes import check_id
-from adk_graph_memory.records.turns import MemoryKind, Origin
+from adk_graph_memory.records.turns import MemoryKind, Origin, ShownPart
 
 CONTENT_BYTES = 1 << 20
 """Bytes of an artifact's content on one line, at most."""
@@ -153,7 +154,7 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
 _NAMES: Mapping[str, str] = {
     "a text": """
         about app_name author branch by display_name embedding_error extracted extractor fact_id id ingest
-        invocation_id key manner memory_id mime_type model n name op owner predicate proposal_by proposal_id
+        invocation_id key manner memory_id mime_type model n name op own_text owner predicate proposal_by proposal_id
         proposal_reason proposal_text quote reading reason role ruling_reason session_id session_uid signature store
         text topic type uid unread user_id was words writer
     """,
@@ -170,6 +171,7 @@ _NAMES: Mapping[str, str] = {
     """,
     "a list of texts": "aliases authors foreign_names labels own_names topics",
     "a list of a JSON object's members": "metadata state",
+    "a list of what a turn shows": "shown",
     "bytes": "content",
     "an origin": "origin",
     "a kind of memory": "kind",
@@ -215,6 +217,18 @@ def _is_json_map(value: Any) -> bool:
         return False
 
 
+def _is_shown(value: Any) -> bool:
+    try:
+        return _is_text_list(value) and all(map(_is_shown_part, read_shown(value)))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _is_shown_part(part: ShownPart) -> bool:
+    texts = (part.key, part.mime_type, part.name, part.uri, part.description, part.described_by)
+    return all(isinstance(text, str) for text in texts) and (part.version is None or _is_whole_number(part.version))
+
+
 def _is_whole_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -233,6 +247,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     ),
     "a list of texts": _is_text_list,
     "a list of a JSON object's members": _is_json_map,
+    "a list of what a turn shows": _is_shown,
     "bytes": lambda value: isinstance(value, bytes),
     **{type: partial(operator.contains, choices) for type, choices in _CHOICES.items()},
 }

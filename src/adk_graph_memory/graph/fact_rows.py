@@ -93,6 +93,7 @@ def _encode_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[st
         "start": source.start,
         "end": source.end,
         "verified": None if source.is_verified else False,
+        "origin": "picture" if source.origin == "picture" else None,  # of other words, the turn says it
     }
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from adk_graph_memory.language.text import digest
 from adk_graph_memory.records.facts import FAMILIAR_FACTS, RECOGNIZING_FACTS, KnownEntity
 from adk_graph_memory.records.health import QueueState
 from adk_graph_memory.records.scopes import OWNER_NAME, Scope, is_blank
-from adk_graph_memory.records.turns import Passage, Turn, is_evidence
+from adk_graph_memory.records.turns import Passage, ShownPart, Turn, is_evidence
 from adk_graph_memory.runtime import telemetry
 
 MAX_KNOWN_ENTITIES = 300
@@ -32,6 +33,7 @@ MAX_UNEMBEDDED_MEMORIES = 1_000
 """Memories without a vector that one ingest embeds as well."""
 PENDING_PER_PAGE = 50
 """Pending requests that one statement returns, at most, with their turns."""
+_SHOWN_COLUMNS = tuple(field.name for field in fields(ShownPart) if field.name != "content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +309,12 @@ async def fetch_ingest_reports(
     return [dict(row) for row in rows]
 
 
+async def fetch_event_body(graph: UserGraph, memory_id: str) -> str | None:
+    """Fetch the JSON of a turn's event as its session holds it; None if the session is not in this graph."""
+    rows = await graph.run_statement("event_body", memory_id=memory_id)
+    return rows[0]["body"] if rows else None
+
+
 async def find_edited_turns(graph: UserGraph, session_id: str, turns: Sequence[Turn]) -> list[str]:
     """Find the ids of the turns that memory holds with other texts."""
     rows = [{"id": turn.id, "memory_id": turn.make_memory_id(session_id), "text": turn.text} for turn in turns]
@@ -363,9 +371,24 @@ def encode_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
         "role": turn.role,
         "origin": turn.origin,
         "text": turn.text,
+        **encode_shown_columns(turn),
         "timestamp": turn.at.timestamp(),
         "offset": get_utc_offset(turn.at),
     }
+
+
+def encode_shown_columns(turn: Turn) -> dict[str, Any]:
+    """Encode what a turn shows as columns of its node; both are None if it shows nothing."""
+    return {"own_text": turn.own_text, "shown": [json.dumps(_describe_part(part)) for part in turn.shown] or None}
+
+
+def _describe_part(part: ShownPart) -> dict[str, Any]:
+    return {name: value for name in _SHOWN_COLUMNS if (value := getattr(part, name)) not in ("", None)}
+
+
+def read_shown(column: Sequence[str] | None) -> tuple[ShownPart, ...]:
+    """Read what a turn shows from the column of its node."""
+    return tuple(ShownPart(**json.loads(text)) for text in column or ())
 
 
 def _encode_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
@@ -384,7 +407,8 @@ def read_turn(row: Mapping[str, Any]) -> Turn:
     author = row["author"]
     if is_blank(author):  # of a graph, or an export, from before these were refused
         author = "agent" if role == "model" else OWNER_NAME
-    return Turn(row["id"], author, row["text"], at, role, row["seq"] or 0, origin=row["origin"])
+    turn = Turn(row["id"], author, row["text"], at, role, row["seq"] or 0, origin=row["origin"])
+    return replace(turn, own_text=row["own_text"], shown=read_shown(row["shown"])) if row["shown"] else turn
 
 
 def _read_pending_turn(row: Mapping[str, Any]) -> Turn:

@@ -14,6 +14,7 @@ from typing import Any
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows, json_map, listings
 from adk_graph_memory.graph.connection import UserGraph
+from adk_graph_memory.graph.ingest_queue import read_shown
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import fold_name
 from adk_graph_memory.records.inspection import (
@@ -270,5 +271,6 @@ def _read_turn(row: Mapping[str, Any], facts: Iterable[Mapping[str, Any]] = ()) 
         manner=row["manner"],
         writer=row["writer"],
         ingest_id=row["ingest"],
+        shown=read_shown(row["shown"]),
         quotes=tuple(FactQuote(_read_reference(fact), fact["quote"], fact["start"], fact["end"]) for fact in facts),
     )

@@ -86,7 +86,7 @@ def _link_events(rows: Sequence[Record], kept_keys: Collection[NodeKey]) -> dict
 
 
 _MEMORY_PROPERTIES = frozenset(("memory_id", "ingest", "kind", "open", "words", "extracted", "unembedded", "metadata"))
-_MEMORY_PROPERTIES |= {"manner", "writer", "origin"}
+_MEMORY_PROPERTIES |= {"manner", "writer", "origin", "own_text", "shown"}
 """What an event has only as a turn of memory."""
 _MEMORY_EDGES = frozenset(("READS", "SUPPORTED_BY", "BECAUSE_OF"))
 """Relationships that lead to turns of memory alone."""

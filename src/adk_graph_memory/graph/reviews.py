@@ -18,7 +18,7 @@ async def fetch_held_facts(graph: UserGraph) -> list[HeldFact]:
     rows = await graph.run_statement("held_readings")
     facts = []
     for row in rows:
-        authors = {turn["memory_id"]: (turn["author"], turn["origin"]) for turn in row["turns"]}
+        authors = {turn["memory_id"]: turn for turn in row["turns"]}
         reading = decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), authors.keys())
         facts += _list_held_facts(attribute_words(reading, authors))
     return facts

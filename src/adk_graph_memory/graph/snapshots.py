@@ -89,7 +89,7 @@ def _read_reading(row: Record, turns: Mapping[str, Mapping[str, Any]]) -> Readin
     times = {turn["id"]: fact_rows.convert_datetime(turn["reread_at"]) for turn in row["turns"]}
     reread_at = {id: time for id, time in times.items() if time is not None}
     reading = decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), times.keys(), reread_at)
-    return attribute_words(reading, {id: (turn["author"], turn["origin"]) for id, turn in turns.items()})
+    return attribute_words(reading, turns)
 
 
 def _read_lost_reading(row: Record) -> LostReading:

@@ -190,6 +190,8 @@ def _encode_turn_rows(window: Lease, planned: WindowPlan, batch: EmbeddingBatch)
             "memory_id": memory_ids[turn.id],
             "is_evidence": window.is_evidence,
             "words": lucene.extract_word_parts(turn.text),
+            "text": turn.text,
+            **ingest_queue.encode_shown_columns(turn),
             "extracted": f"{planned.report.extractor}:{turn.text_key}",
             **batch.make_vector_columns(passages.get(turn.id)),
             "manner": remarks[turn.id].manner if turn.id in remarks else None,
@@ -212,7 +214,7 @@ class Rereading:
     model: str
     topics: tuple[str, ...]
     turns: Sequence[Mapping[str, Any]]
-    """memory_id, ingest (that read it before), extracted, manner and writer of each"""
+    """memory_id, ingest (that read it before), text, words, own_text, shown, extracted, manner and writer of each"""
 
 
 async def write_owner_word(transaction: Transaction, snapshot: MemorySnapshot, word: OwnerWord) -> None:

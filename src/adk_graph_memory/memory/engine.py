@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.extraction.extractor import Extractor, choose_extractor
+from adk_graph_memory.extraction.pictures import MAX_WAITING_BYTES, PictureCache, PictureDescriber
 from adk_graph_memory.extraction.vocabulary import Topic
 from adk_graph_memory.graph.connection import Connection, UserGraph
 from adk_graph_memory.graph.speakers import SpeakerCache
@@ -35,10 +36,11 @@ SharedOption = SharedMemories | FindShared
 
 
 class Readers(NamedTuple):
-    """What reads turns: the extractor, and the judge of what rules leave open; without a model there is no judge."""
+    """What reads turns: the extractor; with a model, the judge of what rules leave open, and the describer."""
 
     extractor: Extractor
     judge: Judge | None
+    describer: PictureDescriber | None = None
 
 
 class Engine:
@@ -63,7 +65,7 @@ class Engine:
     ) -> None:
         self.connection, self.problems = connection, ProblemLog(logger)
         self.vectors = GraphVectors(connection, embedder, self.problems)
-        self.speakers = SpeakerCache(connection)
+        self.speakers, self.picture_cache = SpeakerCache(connection), PictureCache(MAX_WAITING_BYTES)
         self.retrieval_query, self.weights, self.reranker, self.shared = retrieval_query, weights, reranker, shared
         self.is_query_checked = retrieval_query is None
         """whether the server has planned the caller's ``retrieval_query``"""
@@ -75,15 +77,19 @@ class Engine:
         model = self._model or self.connection.settings.model or RULES
         return None if model == RULES else llm.resolve_model(model)
 
-    @cached_property
+    @property
     def extractor(self) -> Extractor:
         """Extracts entities and facts from turns."""
-        return self._build_readers(self.language_model).extractor
+        return self._own_readers.extractor
 
-    @cached_property
+    @property
     def judge(self) -> Judge | None:
         """Decides how new and stored facts relate where rules cannot; None without a model."""
-        return self._build_readers(self.language_model).judge
+        return self._own_readers.judge
+
+    @cached_property
+    def _own_readers(self) -> Readers:
+        return self._build_readers(self.language_model)
 
     def choose_readers(self, model_name: str | None = None) -> Readers:
         """Choose this memory's own extractor and judge, or those of the model with this name (``rules`` for none).
@@ -92,12 +98,16 @@ class Engine:
             errors.QueuedModelMissing: ADK has no model with this name.
         """
         if model_name in (None, self.language_model.model if self.language_model else RULES):
-            return Readers(self.extractor, self.judge)
+            return self._own_readers
         return self._build_readers(None if model_name == RULES else llm.resolve_queued_model(model_name or RULES))
 
     def _build_readers(self, model: llm.BaseLlm | None) -> Readers:
-        extractor = choose_extractor(model, self._topics, self.connection.settings)
-        return Readers(extractor, Judge(model, self.connection.settings.limits) if model else None)
+        settings = self.connection.settings
+        extractor = choose_extractor(model, self._topics, settings)
+        if model is None:
+            return Readers(extractor, None)
+        describer = PictureDescriber(model, settings.limits) if settings.describe_pictures else None
+        return Readers(extractor, Judge(model, settings.limits), describer)
 
     @cached_property
     def redactor(self) -> Redactor:

@@ -28,6 +28,7 @@ from adk_graph_memory.graph.writing import WindowPlan
 from adk_graph_memory.language.text import format_count
 from adk_graph_memory.memory.engine import Engine, Readers, UserContext
 from adk_graph_memory.memory.guard import Guard, Screening
+from adk_graph_memory.memory.pictures import describe_window
 from adk_graph_memory.memory.rewriting import Erasure
 from adk_graph_memory.records.extractions import Extraction, Usage
 from adk_graph_memory.records.facts import Candidates, Delta
@@ -93,7 +94,7 @@ class Ingestion:
 
     def __init__(self, user: UserContext, readers: Readers, guard: Guard | None) -> None:
         self._user, self._graph, self._vectors = user, user.graph, user.engine.vectors
-        self._extractor, self._judge = readers
+        self._extractor, self._judge, self._describer = readers
         self._guard = guard
 
     async def ingest_turns(
@@ -163,15 +164,12 @@ class Ingestion:
         model_slots = asyncio.Semaphore(
             self._graph.connection.settings.limits.model_concurrency
         )  # so that no session takes all
-        tasks = [
-            asyncio.create_task(_extract_window(self._user.scope, extractor, window, model_slots))
-            for window in leases.windows
-        ]
+        tasks = [asyncio.create_task(self._extract_window(extractor, window, model_slots)) for window in leases.windows]
         report, first_error = IngestReport(extractor=self._extractor.version), None
         try:
             for window, task in zip(leases.windows, tasks, strict=True):
                 try:
-                    window_report = await self._write_window(window, *await task)
+                    window_report = await self._write_window(*await task)
                     if not window_report.busy:
                         telemetry.record_ingest(window_report.facts, time.monotonic() - start_time)
                     report += window_report
@@ -185,6 +183,24 @@ class Ingestion:
         if first_error:
             raise first_error
         return report
+
+    async def _extract_window(
+        self, extractor: Extractor, window: Lease, model_slots: asyncio.Semaphore
+    ) -> tuple[Lease, Extraction, Stopwatch]:
+        async with model_slots:
+            clock = Stopwatch()
+            window, described = await describe_window(self._user, self._describer, window)
+            result = await extractor.extract(window.turns, window.known_entities, window.context)
+            if window.is_evidence:  # whoever resumes it may not know that it was added on purpose
+                result = keep_statements(result, window.turns, {}, owner=self._user.scope.owner_name)
+            clock.lap("extract")
+            result = replace(
+                result,
+                authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns})),
+                usage=described.usage + result.usage,
+                drop_counts=Counter(result.drop_counts) + Counter(described.drop_counts),
+            )
+            return window, mark_reported(result) if is_document(window.session_id) else result, clock
 
     async def _write_window(self, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
         clock.lap("wait")
@@ -297,19 +313,6 @@ class Ingestion:
             logger.warning("A lease could not be released; it ends by itself after its time: %r", failure)
 
 
-async def _extract_window(
-    scope: Scope, extractor: Extractor, window: Lease, model_slots: asyncio.Semaphore
-) -> tuple[Extraction, Stopwatch]:
-    async with model_slots:
-        clock = Stopwatch()
-        result = await extractor.extract(window.turns, window.known_entities, window.context)
-        if window.is_evidence:  # whoever resumes it may not know that it was added on purpose
-            result = keep_statements(result, window.turns, {}, owner=scope.owner_name)
-        clock.lap("extract")
-        result = replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns})))
-        return mark_reported(result) if is_document(window.session_id) else result, clock
-
-
 def _log_unread_turns(window: Lease, result: Extraction) -> None:
     for reason, count in Counter(result.unread.values()).items():
         logger.warning(
@@ -385,6 +388,7 @@ async def remember_turns(
 async def enqueue_turns(user: UserContext, turns: Sequence[Turn], *, session_id: str) -> int:
     """Store the new turns as pending, for a later :func:`resume_ingests`; return how many there are."""
     turns = await _clean_turns(user, session_id, turns)
+    user.engine.picture_cache.keep_contents(turns)
     return await _make_ingestion(user).enqueue_turns(session_id, turns) if turns else 0
 
 
@@ -418,7 +422,7 @@ async def ingest_turns(
 
 def _make_ingestion(user: UserContext, extractor: Extractor | None = None, guard: Guard | None = None) -> Ingestion:
     readers = user.engine.choose_readers()
-    return Ingestion(user, Readers(extractor or readers.extractor, readers.judge), guard or user.engine.guard)
+    return Ingestion(user, readers._replace(extractor=extractor or readers.extractor), guard or user.engine.guard)
 
 
 @telemetry.trace_operation("upsert_memory")

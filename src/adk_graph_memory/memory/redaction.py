@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic_core import PydanticCustomError, to_jsonable_python
 
 from adk_graph_memory import errors
-from adk_graph_memory.records.turns import Statement, Turn
+from adk_graph_memory.records.turns import ShownPart, Statement, Turn
 
 TextSpan = tuple[int, int]
 Detector = tuple[str, Callable[[str], Iterable[TextSpan]]]
@@ -313,12 +313,18 @@ class Redactor:
         return await asyncio.to_thread(self._apply_function, text) if self._function else text
 
     async def redact_turns(self, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """Redact the text of each turn; ids, times and order stay."""
+        """Redact the text of each turn, and what is known of the parts that it shows; ids, times and order stay."""
         if not self._function:
             return turns
-        return await asyncio.to_thread(
-            lambda: [replace(turn, text=self._redact_or_placeholder(turn.text)) for turn in turns]
-        )
+        return await asyncio.to_thread(lambda: list(map(self._redact_turn, turns)))
+
+    def _redact_turn(self, turn: Turn) -> Turn:
+        said = replace(turn, text=self._redact_or_placeholder(turn.author_text), own_text=None, shown=())
+        return said.show_parts(map(self._redact_part, turn.shown))
+
+    def _redact_part(self, part: ShownPart) -> ShownPart:
+        name, uri, description = map(self._redact_value, (part.name, part.uri, part.description))
+        return replace(part, name=name, uri=uri, description=description)
 
     async def redact_statements(self, statements: Sequence[Statement]) -> Sequence[Statement]:
         """Redact the text and metadata of each statement; ids, times and order stay."""

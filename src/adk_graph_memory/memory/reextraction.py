@@ -18,7 +18,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.consolidation.replay import list_known_entities, replay_readings, select_candidates
-from adk_graph_memory.graph import rereads, snapshots, writing
+from adk_graph_memory.graph import ingest_queue, lucene, rereads, snapshots, writing
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
 from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -170,6 +170,9 @@ class Rereader(Ingestion):
             "memory_id": window.memory_ids[turn.id],
             "ingest": self._group.ingest_ids[turn.id],
             "extracted": f"{reading.extractor}:{turn.text_key}",
+            "text": turn.text,
+            "words": lucene.extract_word_parts(turn.text),
+            **ingest_queue.encode_shown_columns(turn),
             "manner": remark and remark.manner,
             "writer": (remark and remark.writer) or None,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
@@ -89,8 +89,18 @@ class ModelAnswer(NamedTuple, Generic[Reply]):
     dropped: Mapping[str, int]
 
 
-async def generate_structured(model: BaseLlm, prompt: str, schema: type[Reply], limits: Limits) -> ModelAnswer[Reply]:
-    """Ask the model and validate its reply against the schema.
+class Media(NamedTuple):
+    """A picture that a model is shown: its bytes, or a URI that the model can open."""
+
+    mime_type: str
+    content: bytes | None = None
+    uri: str = ""
+
+
+async def generate_structured(
+    model: BaseLlm, prompt: str, schema: type[Reply], limits: Limits, media: Sequence[Media] = ()
+) -> ModelAnswer[Reply]:
+    """Ask the model, which also sees the media, and validate its reply against the schema.
 
     A reply that does not fit is sent back once for repair. If the repaired reply does not fit either, its valid items
     are kept and the others counted.
@@ -101,7 +111,9 @@ async def generate_structured(model: BaseLlm, prompt: str, schema: type[Reply], 
         errors.ReplyTruncated: the reply hit the model's output limit; ask for less.
         errors.ReplyUnusable: nothing in the repaired reply fits the schema.
     """
-    conversation = [_make_content("user", prompt)]
+    question = _make_content("user", prompt)
+    question.parts = [*(question.parts or ()), *map(_make_media_part, media)]
+    conversation = [question]
     usage = Usage()
     for is_last in (False, True):
         with telemetry.trace_model_call(_find_provider(model), model.model) as record_usage:
@@ -212,6 +224,12 @@ def _find_provider(model: BaseLlm) -> str:
 
 def _make_content(role: str, text: str) -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
+
+
+def _make_media_part(media: Media) -> types.Part:
+    if media.content is not None:
+        return types.Part(inline_data=types.Blob(mime_type=media.mime_type, data=media.content))
+    return types.Part(file_data=types.FileData(mime_type=media.mime_type, file_uri=media.uri))
 
 
 def _read_usage(response: LlmResponse) -> Usage:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from adk_graph_memory.language.dates import Precision
 from adk_graph_memory.language.spelling import is_same_word, normalize_words
 from adk_graph_memory.language.text import cache_short, digest, fold_text, has_wide_character
-from adk_graph_memory.records.turns import IMPERSONAL_ORIGINS, OWNER_SESSION, Origin, Role, Turn
+from adk_graph_memory.records.turns import IMPERSONAL_ORIGINS, OWNER_SESSION, Origin, Role, Turn, find_word_origin
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
 Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
@@ -22,7 +22,7 @@ class Source:
     """The words in a turn that support a fact, ``turn.text[start:end]``, and when they were said.
 
     If the extractor's quote does not occur in the turn, the source is the whole turn and not verified. ``author`` and
-    ``origin`` are the turn's; a stored reading leaves them to it.
+    ``origin`` follow from the turn; a stored reading leaves them to it.
     """
 
     turn_id: str
@@ -40,7 +40,8 @@ class Source:
     def from_turn(cls, turn: Turn, start: int, end: int) -> Self:
         """Make a verified source of ``turn.text[start:end]``."""
         source = cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq, turn.session_id)
-        return replace(source, author=turn.author, origin=turn.origin or "user")
+        origin = find_word_origin(turn.origin or "user", turn.own_text, end)
+        return replace(source, author=turn.author, origin=origin)
 
     @classmethod
     def from_whole_turn(cls, turn: Turn) -> Self:
@@ -49,7 +50,7 @@ class Source:
 
     @property
     def is_machine(self) -> bool:
-        """Whether it is an agent's, a tool's or a document's word."""
+        """Whether it is no person's word: an agent's, a tool's, a document's, or a picture's."""
         return self.origin in IMPERSONAL_ORIGINS
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 from adk_graph_memory.records.extractions import Manner
 from adk_graph_memory.records.facts import FactState
 from adk_graph_memory.records.results import StoredEntity, StoredFact
-from adk_graph_memory.records.turns import MemoryKind, Origin, Role
+from adk_graph_memory.records.turns import MemoryKind, Origin, Role, ShownPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class InspectedTurn:
     manner: Manner | None = None
     writer: str | None = None
     ingest_id: str | None = None
+    shown: tuple[ShownPart, ...] = ()
     quotes: tuple[FactQuote, ...] = ()
 
 

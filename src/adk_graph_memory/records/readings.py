@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 from adk_graph_memory import errors
 from adk_graph_memory.records.extractions import Extraction, Source, Usage
 from adk_graph_memory.records.facts import FactOperation, Proposition
-from adk_graph_memory.records.turns import Origin, Turn
+from adk_graph_memory.records.turns import Turn, find_word_origin
 
 RulingOperation = Literal["correct", "pin", "unpin", "retract", "rollback", "merge", "split"]
 OWNER = "owner"
@@ -184,12 +184,15 @@ def is_readable(text: str) -> bool:
     return True
 
 
-def attribute_words(reading: Reading, authors: Mapping[str, tuple[str, Origin]]) -> Reading:
-    """Return the reading with author and origin of its words, by the ids of the turns that they are in."""
+def attribute_words(reading: Reading, turns: Mapping[str, Mapping[str, Any]]) -> Reading:
+    """Return the reading with author and origin of its words, from the turns' author, origin and own_text, by id."""
 
     def attribute(source: Source) -> Source:
-        author, origin = authors.get(source.turn_id, (source.author, source.origin))
-        return replace(source, author=author, origin=origin)
+        turn = turns.get(source.turn_id)
+        if turn is None:
+            return source
+        origin = find_word_origin(turn["origin"], turn["own_text"], source.end)
+        return replace(source, author=turn["author"], origin=origin)
 
     facts = (replace(fact, sources=tuple(map(attribute, fact.sources))) for fact in reading.extraction.facts)
     return replace(reading, extraction=replace(reading.extraction, facts=tuple(facts)))

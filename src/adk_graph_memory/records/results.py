@@ -16,7 +16,7 @@ from adk_graph_memory.records.extractions import Modality, Source, Usage
 from adk_graph_memory.records.facts import STATES_PREDICATE, Fact, FactState, FactStatus, FactValidity, Proposition
 from adk_graph_memory.records.reports import Finding
 from adk_graph_memory.records.scopes import OWNER_NAME, SharedMemory
-from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
+from adk_graph_memory.records.turns import MemoryKind, Origin, ShownPart, check_origin, check_timezone_aware
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,7 @@ ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was p
 """The note on an ended fact: another value replaced it, the plan is past, or it was never true."""
 MACHINE_NOTES: Mapping[Origin | None, str] = {
     "document": "from a document",
+    "picture": "seen in a picture",
     "agent": "an agent's word",
     "tool": "a tool's word",
 }
@@ -188,6 +189,8 @@ class Recollection:
     """who wrote those words, if the turn says so"""
     origin: Origin | None = None
     """whose word it is; of a fact, the strongest of its sources"""
+    shown: tuple[ShownPart, ...] = ()
+    """the pictures and files that a turn shows, or that a fact was read in"""
     question: str | None = None
     """the question that it answers, if it is too short to be understood without it"""
     previously: tuple[str, ...] = ()
@@ -209,7 +212,7 @@ class Recollection:
         later = " / ".join(shorten_text(text, _MAX_NOTE_CHARACTERS) for text in self.superseded_by)
         notes = [
             self._manner_text,
-            MACHINE_NOTES.get(self.origin, "") if self.kind == "fact" else "",
+            self._origin_text,
             self.plan or self._period_text,
             "" if self.is_current else ENDING_NOTES[self.ending or "replaced"],
             f"since then: {later}" if self.superseded_by else "",
@@ -219,6 +222,15 @@ class Recollection:
         ]
         note = "; ".join(filter(None, notes))
         return join_lines(f"{question}{self.text} ({note})" if note else question + self.text)
+
+    @property
+    def _origin_text(self) -> str:
+        """Whose word a fact is, if it is no person's; the text of a turn names what it shows."""
+        if self.kind != "fact":
+            return ""
+        note = MACHINE_NOTES.get(self.origin, "")
+        names = ", ".join(part.name for part in self.shown if part.name) if self.origin == "picture" else ""
+        return f"{note}: {names}" if names else note
 
     @property
     def _period_text(self) -> str:

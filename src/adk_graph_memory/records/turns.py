@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.dates import apply_fixed_offset
-from adk_graph_memory.language.text import digest
+from adk_graph_memory.language.text import digest, join_lines
 from adk_graph_memory.records.scopes import check_flags, check_id, check_name, check_text
 
 MemoryKind = Literal["fact", "event"]
 Role = Literal["user", "model"]
-Origin = Literal["owner", "user", "import", "document", "agent", "tool"]
+Origin = Literal["owner", "user", "import", "document", "picture", "agent", "tool"]
 """Whose word it is, the strongest first: that of the memory's owner about the memory, a person's, imported from where a
-model or nobody known worded it, a document's, an agent's, a tool's."""
-IMPERSONAL_ORIGINS: frozenset[Origin] = frozenset(("document", "agent", "tool"))
+model or nobody known worded it, a document's, a model's description of a picture, an agent's, a tool's."""
+IMPERSONAL_ORIGINS: frozenset[Origin] = frozenset(("document", "picture", "agent", "tool"))
 """Those of words that nobody says to an agent: they end nothing that a person said."""
 _ORIGINS_BY_ROLE: Mapping[str, Origin] = {"user": "user", "model": "agent"}
 
+PICTURE_TYPES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif", "heic", "heif"))
+"""The types of pictures that models read."""
 RULES = "rules"
 """Stands for no model in its place."""
 NO_SESSION = ":no-session:"
@@ -37,13 +39,45 @@ DOCUMENT_SESSION = ":document:"
 
 
 @dataclass(frozen=True, slots=True)
+class ShownPart:
+    """A picture or a file that a turn shows: a reference to it, and what a model saw in it.
+
+    Memory never stores the bytes. ``key`` is a digest of them, or of the place where they are.
+    """
+
+    key: str
+    mime_type: str
+    name: str = ""
+    """of the artifact, or of the file"""
+    version: int | None = None
+    """of the artifact, if it is one"""
+    uri: str = ""
+    description: str = ""
+    described_by: str = ""
+    """the model that was asked to describe it, even if it did not"""
+    content: bytes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether a model can be asked what it shows."""
+        return self.mime_type in PICTURE_TYPES
+
+    @property
+    def line(self) -> str:
+        """The line that stands for it in the text of its turn."""
+        kind = self.mime_type.partition("/")[0]
+        title = " ".join(filter(None, ("file" if kind in ("application", "text", "") else kind, self.name)))
+        return join_lines(f"[{title}: {self.description}]" if self.description else f"[{title}]")
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What one author said at one time; ``at`` is aware and has the offset of the place where it was said.
 
     ``seq`` is the turn's position in its session; it orders turns of the same time. ``seq`` and ``session_id`` are
     filled in when the turn is leased. The default ``origin`` follows from the role. After ``expires_at``, nobody finds
     the turn or anything that rests on it alone; after ``revisions_expire_at``, nobody sees what the facts that it
-    changed were before.
+    changed were before. ``show_parts`` adds what the turn shows: ``text`` then ends with a line for each part.
     """
 
     id: str
@@ -56,6 +90,9 @@ class Turn:
     expires_at: datetime | None = None
     revisions_expire_at: datetime | None = None
     origin: Origin | None = None
+    shown: tuple[ShownPart, ...] = ()
+    own_text: str | None = None
+    """the author's own words, if the text has more than these"""
 
     def __post_init__(self) -> None:
         check_text("a turn's id", self.id)
@@ -71,8 +108,21 @@ class Turn:
 
     @property
     def text_key(self) -> str:
-        """A digest of the text; it changes when the turn is edited."""
-        return digest(self.text)
+        """A digest of what was said and shown; it changes when the turn is edited, and not when a part is described."""
+        return digest(self.author_text, *(part.key for part in self.shown))
+
+    @property
+    def author_text(self) -> str:
+        """The author's own words: the text without the lines of what is shown."""
+        return self.text if self.own_text is None else self.own_text
+
+    def show_parts(self, parts: Iterable[ShownPart]) -> Turn:
+        """Make the turn that says the same and shows these parts."""
+        shown = tuple(parts)
+        if not shown:
+            return replace(self, text=self.author_text, own_text=None, shown=())
+        text = "\n".join(filter(None, (self.author_text, *(part.line for part in shown))))
+        return replace(self, text=text, own_text=self.author_text, shown=shown)
 
     def make_memory_id(self, session_id: str) -> str:
         """The memory id of this turn in that session."""
@@ -158,6 +208,11 @@ def _normalize_unicode(text: str) -> str:
     if not isinstance(text, str):
         raise errors.InvalidArgument(reason=f"the text {text!r} is no text")
     return unicodedata.normalize("NFC", text)
+
+
+def find_word_origin(origin: Origin, own_text: str | None, end: int) -> Origin:
+    """Find whose word it is that ends at this place of a turn's text: the turn's, or that of what it shows."""
+    return "picture" if own_text is not None and end > len(own_text) else origin
 
 
 def check_origin(value: Any) -> Origin:

@@ -13,6 +13,7 @@ from neo4j import Record
 from adk_graph_memory import errors
 from adk_graph_memory.graph import json_map
 from adk_graph_memory.graph.fact_rows import read_validity
+from adk_graph_memory.graph.ingest_queue import read_shown
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.text import find_proof
 from adk_graph_memory.records.facts import FactValidity, Proposition
@@ -24,7 +25,7 @@ COLUMNS = (
     *("text", "score", "id", "kind", "author", "timestamp", "offset", "valid_from", "valid_to"),
     *("valid_from_precision", "valid_to_precision", "modality", "metadata", "source_event_ids", "session_id", "quote"),
     *("subject", "predicate", "object", "topic", "question", "previously", "facts", "endings", "stale", "verified"),
-    *("manner", "origin", "writer", "disputed"),
+    *("manner", "origin", "writer", "disputed", "shown"),
 )
 """The columns of a record, in their order."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -72,10 +73,18 @@ def _summarize_sources(row: Row) -> Row:
         "source_event_ids": [source["id"] for source in sources],
         "session_id": sources[0]["session_id"] if sources else None,
         "quote": quotes[find_proof(row["text"], quotes)] if quotes else None,
+        "shown": [part for source in sources for part in _select_quoted_parts(source)] or None,
         "verified": False if sources and all(source["verified"] is False for source in sources) else None,
         "manner": indirect[0]["manner"] if indirect and is_indirect else None,
         "writer": next((source["writer"] for source in indirect if is_indirect and source["writer"]), None),
     }
+
+
+def _select_quoted_parts(source: Row) -> list[str]:
+    """Select those of the parts that a source's turn shows whose line holds its quote, or all if none does."""
+    shown: Sequence[str] = source["shown"] or ()
+    quoted = [text for text in shown if source["quote"] in read_shown([text])[0].line]
+    return list(dict.fromkeys(quoted or shown))
 
 
 def _find_disputed(rows: Iterable[Row]) -> set[str]:
@@ -94,6 +103,7 @@ _KNOWN_COLUMNS = frozenset(
 ) | {
     *("source_event_ids", "question", "stale", "verified", "state", "endings", "facts", "previously"),
     *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "writer", "origin", "disputed"),
+    "shown",
 }
 """Columns of a retrieval query that have a meaning here; all others are a caller's own."""
 _MAX_QUESTION_CHARACTERS = 200
@@ -158,6 +168,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         manner=row.get("manner"),
         writer=row.get("writer") or None,
         origin=row.get("origin"),
+        shown=read_shown(row.get("shown")),
         question=question,
         previously=tuple(row.get("previously") or ()),
         metadata={**parse_metadata(row.get("metadata")), **_collect_custom_columns(row)},

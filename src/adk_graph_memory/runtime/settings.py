@@ -160,6 +160,10 @@ class Settings(BaseSettings):
     redact: Literal["secrets"] | None = Field(
         default=None, description="`secrets` removes keys, tokens, passwords and card numbers from remembered text"
     )
+    describe_pictures: bool = Field(
+        default=True,
+        description="let the model describe the pictures in events, so that they are found by what they show",
+    )
     guard: Literal["rules"] | None = Field(
         default=None, description="`rules` holds suspicious facts for review; see [the guard](security.md#the-guard)"
     )

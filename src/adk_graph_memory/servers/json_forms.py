@@ -23,6 +23,19 @@ MAX_COMPLAINTS = 10
 logger = logging.getLogger(__name__)
 
 
+class ShownResult(BaseModel):
+    """A picture or a file that a memory shows: an artifact by name and version, or a file by URI."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    mime_type: str
+    name: str
+    version: int | None
+    uri: str
+    description: str
+    described_by: str
+
+
 class SearchResult(BaseModel):
     """A memory that a search found, as a :class:`~adk_graph_memory.Recollection` describes it."""
 
@@ -50,6 +63,7 @@ class SearchResult(BaseModel):
     metadata: dict[str, Any]
     degraded: str | None
     shared: str | None
+    shown: list[ShownResult]
 
 
 def describe_error(request: Request, error: Exception) -> tuple[int, str]:

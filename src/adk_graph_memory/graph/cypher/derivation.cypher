@@ -4,7 +4,7 @@
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL WITH e, e AS memory
-         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .timestamp, .expires_at, writers:
+         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .own_text, .timestamp, .expires_at, writers:
            [e.writer] + COLLECT { MATCH (e)<-[r:READS]-() RETURN r.writer }, stands:
 // include memory_stands
          }

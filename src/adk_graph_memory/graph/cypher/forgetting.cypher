@@ -43,6 +43,7 @@ CALL (events) {
   REMOVE e:@Memory
   SET e.open = null, e.kind = null, e.words = null, e.extracted = null, e.unembedded = null, e.metadata = null,
       e.manner = null, e.writer = null, e.origin = null,
+      e.text = CASE e.own_text WHEN '' THEN null ELSE coalesce(e.own_text, e.text) END, e.own_text = null, e.shown = null,
       e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null, e.memory_id = null, e.ingest = null
 // include proposal_withdrawal
   WITH e WHERE e.body IS NULL

@@ -4,5 +4,5 @@
 MATCH (i:@Ingest {scope: $scope, state: 'done'})
 WHERE i.held > 0
 RETURN i.reading AS reading, i.done_at AS at,
-       COLLECT { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id RETURN e {.memory_id, .author, .origin} } AS turns
+       COLLECT { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id RETURN e {.memory_id, .author, .origin, .own_text} } AS turns
 ORDER BY i.written

@@ -26,6 +26,11 @@ UNWIND $turns AS turn
 MATCH (event:@Event {scope: $scope, memory_id: turn.memory_id}) WHERE event.text <> turn.text
 RETURN turn.id AS id
 
+// event_body
+// one row, or none: the JSON of a turn's event, if its session is in this graph
+MATCH (e:@Event {scope: $scope, memory_id: $memory_id}) WHERE e.body IS NOT NULL
+RETURN e.body AS body
+
 // store_turn @fragment
 // a turn that the request i is to read
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
@@ -35,12 +40,13 @@ RETURN turn.id AS id
   WITH i, turn, event, collect(former) AS formers
   FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
     CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
-      author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, origin: turn.origin, text: turn.text, memory_id: turn.memory_id, ingest: i.id})
+      author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, origin: turn.origin, text: turn.text, own_text: turn.own_text,
+      shown: turn.shown, memory_id: turn.memory_id, ingest: i.id})
     CREATE (i)-[:READS]->(new))
   FOREACH (former IN formers | SET former.reread_at = null)
   FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
-    SET known.text = turn.text, known.role = turn.role, known.origin = turn.origin, known.offset = turn.offset, known.memory_id = turn.memory_id,
-      known.ingest = i.id
+    SET known.text = turn.text, known.own_text = turn.own_text, known.shown = turn.shown, known.role = turn.role,
+      known.origin = turn.origin, known.offset = turn.offset, known.memory_id = turn.memory_id, known.ingest = i.id
     MERGE (i)-[reads:READS]->(known)
     SET reads.unread = null)
 
@@ -109,7 +115,7 @@ RETURN contexts, entities, unembedded
   OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
   WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
   WITH window, before ORDER BY before.seq
-  WITH window, collect(before {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq}) AS turns
+  WITH window, collect(before {.id, .author, .role, .origin, .text, .own_text, .shown, .timestamp, .offset, .seq}) AS turns
 
 // finish_ingest
 // one row if the claim still stands: whether nothing of this user was written since the candidates were looked up
@@ -189,7 +195,7 @@ WHERE $after IS NULL OR place.at > $after.at
 WITH u, i, place ORDER BY place.at, place.whose, place.id LIMIT $limit
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, place, e ORDER BY e.seq
-WITH u, i, place, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .expires_at, .revisions_expire_at}) AS turns
+WITH u, i, place, collect(e {.id, .author, .role, .origin, .text, .own_text, .shown, .timestamp, .offset, .seq, .expires_at, .revisions_expire_at}) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, i.topics AS topics, i.model AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited, place

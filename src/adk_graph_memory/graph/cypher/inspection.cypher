@@ -1,6 +1,6 @@
 // inspected_turn @fragment
 // a turn as a page shows it
-e {.memory_id, .id, .session_id, .seq, .author, .role, .origin, .text, .timestamp, .offset, .manner, .writer, .ingest}
+e {.memory_id, .id, .session_id, .seq, .author, .role, .origin, .text, .shown, .timestamp, .offset, .manner, .writer, .ingest}
 
 // inspected_facts
 // a row for each fact of these ids: with its entities' keys, what it ended and what ended it, what it rests on and what rests

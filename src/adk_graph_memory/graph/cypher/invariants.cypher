@@ -17,7 +17,7 @@
 
 // origin_is_unknown @fragment
 // whether nobody can tell whose word the memory n is
-(NOT coalesce(n.origin IN ['owner', 'user', 'import', 'document', 'agent', 'tool'], false))
+(NOT coalesce(n.origin IN ['owner', 'user', 'import', 'document', 'picture', 'agent', 'tool'], false))
 
 // time_is_impossible @fragment
 // whether the memory n was said at no time, or nowhere on earth

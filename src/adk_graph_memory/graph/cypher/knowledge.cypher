@@ -47,7 +47,7 @@ COLLECT {
   WHERE
 // include memory_stands
   WITH s, memory AS e
-  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
+  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: coalesce(s.origin, e.origin)}
   ORDER BY e.timestamp, e.seq
 }
 

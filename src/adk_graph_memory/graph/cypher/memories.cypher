@@ -139,7 +139,7 @@ RETURN near, around, forgotten, [f IN core | f.id] AS core,
   absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
   sources: COLLECT {
     MATCH (f)-[s:SUPPORTED_BY]->(e)
-    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
+    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: coalesce(s.origin, e.origin)}
   }
 
 // known_facts
@@ -210,6 +210,7 @@ CALL () {
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
 SET e.extracted = row.extracted, e.manner = row.manner, e.writer = row.writer
+FOREACH (_ IN CASE WHEN row.shown IS NULL THEN [] ELSE [1] END | SET e.text = row.text, e.own_text = row.own_text, e.shown = row.shown)
 FOREACH (_ IN CASE WHEN row.is_evidence THEN [] ELSE [1] END |
   SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words,
       e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END)
@@ -249,7 +250,7 @@ CALL (f, row) {
   UNWIND row.sources AS said
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
   MERGE (f)-[s:SUPPORTED_BY {key: said.key}]->(e)
-  SET s.quote = said.quote, s.start = said.start, s.end = said.end, s.verified = said.verified
+  SET s.quote = said.quote, s.start = said.start, s.end = said.end, s.verified = said.verified, s.origin = said.origin
 }
 CALL (f, row) {
   UNWIND row.moved AS said

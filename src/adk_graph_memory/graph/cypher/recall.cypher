@@ -275,7 +275,8 @@ RETURN collect(CASE node.kind WHEN 'fact' THEN node {.text, .kind, .author, .tim
     WHERE
 // include memory_stands
     WITH support, memory ORDER BY memory.timestamp, memory.seq
-    RETURN memory {.id, .session_id, .manner, .writer, .metadata, quote: support.quote, verified: support.verified}
+    RETURN memory {.id, .session_id, .manner, .writer, .metadata, quote: support.quote, verified: support.verified,
+      shown: CASE WHEN support.origin = 'picture' THEN memory.shown END}
   },
   subject: head([(node)-[:SUBJECT]->(n:@Entity) | n.name]),
   object: head([(node)-[:OBJECT]->(n:@Entity) | n.name]),
@@ -288,7 +289,7 @@ RETURN collect(CASE node.kind WHEN 'fact' THEN node {.text, .kind, .author, .tim
     WITH DISTINCT memory ORDER BY memory.timestamp DESC LIMIT 3
     RETURN memory.text
   }
-} ELSE node {.text, .kind, .author, .timestamp, .offset, .origin, .manner, .writer, .metadata, .session_id,
+} ELSE node {.text, .kind, .author, .timestamp, .offset, .origin, .manner, .writer, .metadata, .session_id, .shown,
   id: node.memory_id, event_id: node.id, score: score, facts: facts,
   question: CASE WHEN size(node.text) <= 60 THEN head(COLLECT {
     MATCH (memory:@Memory)-[:NEXT]->(node)
@@ -307,5 +308,5 @@ WHERE node.scope = $scope AND coalesce(node.state, 'current') = 'current' AND
 // include node_stands
 WITH node, max(score) AS score ORDER BY score DESC
 RETURN collect(node {.memory_id, .kind, .text, .author, .role, .timestamp, .offset, .session_id, .id, .valid_from, .valid_to,
-  .valid_from_precision, .valid_to_precision, .modality, .predicate, .topic, .origin, .manner, .writer, .metadata, score: score
+  .valid_from_precision, .valid_to_precision, .modality, .predicate, .topic, .origin, .manner, .writer, .metadata, .shown, score: score
 }) AS memories

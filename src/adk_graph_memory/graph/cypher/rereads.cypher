@@ -20,7 +20,7 @@ WITH i, e, e AS memory
 WHERE
 // include memory_stands
 RETURN e.memory_id AS memory_id, i.session_id AS session_id, i.topics AS topics, size(e.text) AS characters,
-       CASE WHEN $session_id IS NULL THEN null ELSE e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .ingest} END AS turn
+       CASE WHEN $session_id IS NULL THEN null ELSE e {.id, .author, .role, .origin, .text, .own_text, .shown, .timestamp, .offset, .seq, .ingest} END AS turn
 ORDER BY session_id, e.seq
 
 // contexts
@@ -53,6 +53,9 @@ MATCH (e:@Event {scope: $scope, memory_id: turn.memory_id})
 OPTIONAL MATCH (:@Ingest {scope: $scope, id: turn.ingest})-[former:READS]->(e)
 SET former.reread_at = $at, former.manner = e.manner, former.writer = e.writer
 SET e.ingest = i.id, e.extracted = turn.extracted, e.manner = turn.manner, e.writer = turn.writer
+FOREACH (_ IN CASE WHEN turn.shown IS NULL OR turn.text = e.text THEN [] ELSE [1] END |
+  SET e.text = turn.text, e.own_text = turn.own_text, e.shown = turn.shown, e.words = turn.words, e.unembedded = true,
+    e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null)
 MERGE (i)-[:READS]->(e)
 
 // restore_former_readings

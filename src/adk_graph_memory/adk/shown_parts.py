@@ -1,0 +1,88 @@
+"""Find the pictures and files that an event shows, and tell them from its words."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_graph_memory.adk import session_codec
+from adk_graph_memory.language.text import digest, join_lines
+from adk_graph_memory.records.turns import ShownPart
+
+_PLACEHOLDER = re.compile(r'\[Uploaded Artifact: "(?P<name>.+)"\]')
+"""What ADK's SaveFilesAsArtifactsPlugin puts in place of a file that it saves as an artifact."""
+_MAX_NAME_CHARACTERS = 200
+_UNKNOWN_TYPE = "application/octet-stream"
+
+
+def collect_artifact_versions(events: Iterable[Event]) -> dict[tuple[str, str], int]:
+    """Collect the versions of artifacts that were saved, by invocation and name: the event of a file may not say it."""
+    return {
+        (event.invocation_id, name): version
+        for event in events
+        for name, version in event.actions.artifact_delta.items()
+    }
+
+
+def split_shown_parts(event: Event, versions: Mapping[tuple[str, str], int]) -> tuple[str, list[ShownPart]]:
+    """Split an event into its words and the parts that it shows.
+
+    Args:
+        event: the event.
+        versions: as :func:`collect_artifact_versions` returns them.
+    """
+    parts: Sequence[types.Part] = (event.content.parts if event.content else None) or ()
+    shown = [one for part in parts if (one := _read_part(part)) is not None]
+    names = {one.name for one in shown if one.uri}  # the placeholder's file follows it, if a model can open it
+    shown = [one for one in shown if not (one.key == digest("artifact", one.name) and one.name in names)]
+    if not shown:
+        return session_codec.get_event_text(event), []
+    words = [part for part in parts if part.text and not _PLACEHOLDER.fullmatch(part.text)]
+    said = event.model_copy(update={"content": types.Content(parts=words)})
+    return session_codec.get_event_text(said), [_find_version(one, event, versions) for one in shown]
+
+
+def _read_part(part: types.Part) -> ShownPart | None:
+    """Read a part that is no text; None if it is another one."""
+    media = part.inline_data or part.file_data
+    if part.thought or (media and (media.mime_type or "").startswith("audio/")):
+        return None  # what was spoken is transcribed
+    if part.text and (saved := _PLACEHOLDER.fullmatch(part.text)):
+        name = _clean_name(saved["name"])
+        return ShownPart(digest("artifact", name), _guess_type(name), name)
+    if (blob := part.inline_data) and blob.data:
+        name = _clean_name(blob.display_name)
+        return ShownPart(hashlib.sha256(blob.data).hexdigest(), _clean_type(blob.mime_type), name, content=blob.data)
+    if (file := part.file_data) and file.file_uri:
+        name = _clean_name(file.display_name or unquote(PurePosixPath(urlsplit(file.file_uri).path).name))
+        return ShownPart(
+            digest(file.file_uri), _clean_type(file.mime_type or _guess_type(name)), name, uri=file.file_uri
+        )
+    return None
+
+
+def _find_version(part: ShownPart, event: Event, versions: Mapping[tuple[str, str], int]) -> ShownPart:
+    version = versions.get((event.invocation_id, part.name)) if part.name else None
+    return replace(part, version=version)
+
+
+def _clean_name(name: str | None) -> str:
+    text = unicodedata.normalize("NFC", (name or "").encode("utf-8", "replace").decode())
+    return join_lines(text).strip()[:_MAX_NAME_CHARACTERS]
+
+
+def _clean_type(mime_type: str | None) -> str:
+    return (mime_type or _UNKNOWN_TYPE).partition(";")[0].strip().lower()
+
+
+def _guess_type(name: str) -> str:
+    return mimetypes.guess_type(name, strict=False)[0] or _UNKNOWN_TYPE
