@@ -26,7 +26,7 @@ ADDED_BAR = 5
 
 
 class Clients:
-    """Connections that stay open, one for each caller, and do as little as a client can."""
+    """Connections that stay open for a round, one for each caller, and do as little as a client can."""
 
     def __init__(self, app_name: str, port: int) -> None:
         self._app_name, self._port = app_name, port
@@ -49,6 +49,7 @@ class Clients:
         """Close the connections."""
         for _, writer in self._streams.values():
             writer.close()
+        self._streams.clear()
 
 
 async def measure(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
@@ -71,7 +72,6 @@ async def measure(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
         yield Result(f"recall over HTTP, {CALLERS} clients, {what}, p95", "ms", ours, peer="in process", theirs=theirs)
         added = tuple(own - other for own, other in zip(ours, theirs, strict=True))
         yield Result("  added by HTTP", "ms", added, ADDED_BAR if pause else None)
-    clients.close()
     process.terminate()
     await process.wait()
 
@@ -82,7 +82,9 @@ async def _run_round(
     """p95 of the questions over HTTP and in the process, in milliseconds."""
     assert process.stdin
     over_http = await ask_side_by_side(clients.ask, *plan) if is_http_first else []
+    clients.close()  # the server would, while the process asks itself
     process.stdin.write(f"{json.dumps(plan)}\n".encode())
     in_process = json.loads(await read_line(process))
     over_http = over_http or await ask_side_by_side(clients.ask, *plan)
+    clients.close()
     return compute_percentile(over_http, 0.95), compute_percentile(in_process, 0.95)
