@@ -84,6 +84,7 @@ def make_source_parameters(
         "by_words": text_limit,
         "finds_expired": not filters,
         "by_vector": VECTOR_LIMIT,
+        "vector_hits": 2 * VECTOR_LIMIT,  # by the question in the first person, which is not how all are compared
         "names": ENTITY_LIMIT,
         "degree": text_limit if filters else FACTS_PER_ENTITY,
         "sample": BASELINE_SAMPLE_SIZE,

@@ -170,21 +170,11 @@ CYPHER 25
 CALL () {
 // include word_sources
   UNION ALL
-  CALL () {
-    MATCH (node:@Memory)
-    SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
-    WITH node, score WHERE $typed_vector IS NULL OR NOT
+  MATCH (node:@Memory)
+  SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $vector_hits) SCORE AS near
+  WITH node, CASE WHEN $typed_vector IS NOT NULL AND
 // include model_worded
-    RETURN node, score
-    UNION ALL
-    UNWIND CASE WHEN $typed_vector IS NULL THEN [] ELSE [1] END AS once
-    MATCH (node:@Memory)
-    SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $typed_vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
-    WITH node, score WHERE
-// include model_worded
-    RETURN node, score
-  }
-  WITH node, score ORDER BY score DESC LIMIT $by_vector
+  THEN vector.similarity.cosine(node[$slot], $typed_vector) ELSE near END AS score ORDER BY score DESC LIMIT $by_vector
   RETURN node, score, 'vector' AS source
 }
 // include hits
