@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn
+from adk_graph_memory.records.scopes import Scope
 
 pytestmark = pytest.mark.slow
 
@@ -63,11 +64,29 @@ async def test_it_serves_the_memory_of_the_only_user_until_interrupted(life: str
     assert await process.wait() == 0
 
 
+@pytest.mark.parametrize(("arguments", "opens"), [((), 404), (("--show-content",), 200)], ids=["counts", "content"])
+async def test_it_shows_an_operator_all_users(life: str, arguments: tuple[str, ...], opens: int) -> None:
+    process, address = await start("--all-users", "--no-browser", *arguments)
+    assert address.startswith("http://127.0.0.1:"), address
+    async with httpx.AsyncClient(follow_redirects=True, base_url=address) as browser:
+        assert (await browser.get("/users", params={"app": life})).status_code == 403
+        assert "turns and facts" in (await browser.get(address)).text
+        page = (await browser.get("/users", params={"app": life})).text
+        assert "ada" in page and "Porto" not in page
+        memory = await browser.get(f"/memories/{Scope(life, 'ada').key}/")
+        assert (memory.status_code, "I live in Porto." in memory.text) == (opens, opens == 200)
+    process.send_signal(signal.SIGINT)
+    assert await process.wait() == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words", "code"),
     [
         (("--app", "APP", "--user", "nobody"), "user 'nobody'", 1),
         (("--app", "none-such"), "There is no user in this database", 1),
+        (("--all-users", "--app", "APP"), "leave out --app and --user", 2),
+        (("--all-users", "--write"), "--write needs --show-content", 2),
+        (("--app", "APP", "--show-content"), "--show-content needs --all-users", 2),
     ],
 )
 async def test_who_is_not_there_is_named(life: str, arguments: tuple[str, ...], words: str, code: int) -> None:

@@ -33,7 +33,7 @@ from adk_graph_memory.memory import graph_memory
 from adk_graph_memory.memory.graph_memory import MemoryOptions
 from adk_graph_memory.retrieval.own_index.search import IndexOptions
 from adk_graph_memory.servers.http import make_http_app
-from adk_graph_memory.servers.inspector.application import inspector
+from adk_graph_memory.servers.inspector import inspector, operators_inspector
 from adk_graph_memory.servers.mcp.tools import make_mcp_server
 
 ONLY_FOR_RETRIEVAL = {"sync_driver", "timezone", "timeout"}
@@ -160,6 +160,7 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
     "make_mcp_server allow_write": lambda flag: make_mcp_server(MEMORY, lambda _: None, allow_write=flag),
     "make_mcp_server speaks_for_user": lambda flag: make_mcp_server(MEMORY, lambda _: None, speaks_for_user=flag),
     "inspector write": lambda flag: inspector(MEMORY, lambda _: None, write=flag),
+    "operators_inspector write": lambda flag: operators_inspector(MEMORY, lambda _: True, write=flag),
 }
 """What takes a flag, and a call that gives it one."""
 
@@ -187,7 +188,7 @@ def iterate_public_flags() -> Iterator[str]:
         for name, method in methods.items():
             if not name.startswith("_"):
                 yield from (f"{kind.__name__}.{name} {flag}" for flag in iterate_flags(method))
-    for function in (make_http_app, make_mcp_server, inspector):
+    for function in (make_http_app, make_mcp_server, inspector, operators_inspector):
         yield from (f"{function.__name__} {name}" for name in iterate_flags(function))
 
 

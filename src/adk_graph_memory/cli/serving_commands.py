@@ -85,30 +85,58 @@ async def inspect_memory(
     write: Annotated[
         bool, typer.Option("--write", help="Also allow changes: correct, pin, merge, split, forget and undo.")
     ] = False,
+    all_users: Annotated[
+        bool, typer.Option("--all-users", help="Show all apps and users instead: counts, pending requests and cost.")
+    ] = False,
+    show_content: Annotated[
+        bool, typer.Option("--show-content", help="With --all-users: also open what is remembered of each user.")
+    ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 for any free one.")] = DEFAULT_PORT,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> Output:
     """Look into a user's memory in a browser: ask questions, see where each fact comes from, correct and forget.
 
+    With --all-users, an operator sees whose memories there are, what waits and what it costs, and nobody's words.
+
     The address works once, in one browser on this machine. Press Ctrl-C to stop.
     """
+    shows_content = show_content or not all_users
+    if all_users and (app_name or user_id):
+        raise UsageError("--all-users shows everybody: leave out --app and --user.")
+    if show_content and not all_users:
+        raise UsageError("--show-content needs --all-users: without it, one user's memory is shown anyway.")
+    if write and not shows_content:
+        raise UsageError("With --all-users, --write needs --show-content: counts cannot be changed.")
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
-        owner = await _choose_owner(memory, app_name, user_id)
+        if all_users:
+            may_read = _allow_request if show_content else None
+            app = inspector.operators_inspector(memory, _allow_request, may_read=may_read, write=write)
+            what = "All apps and users"
+        else:
+            owner = await _choose_owner(memory, app_name, user_id)
+            app = inspector.inspector(memory, lambda request: owner, write=write)
+            what = f"The memory of {owner[1]} in {owner[0]}"
         with listen(port) as listener:
-            port = listener.getsockname()[1]
-            access = inspector.LocalAccess(inspector.inspector(memory, lambda request: owner, write=write), port)
+            access = inspector.LocalAccess(app, listener.getsockname()[1])
             hide_status()
             powers = "Changes are allowed" if write else "It is read-only; --write allows changes"
-            typer.echo(replace_controls(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}"))
+            powers = powers if shows_content else "It shows counts; --show-content also opens memories"
+            typer.echo(replace_controls(f"{what}, for one browser:\n{access.address}"))
             typer.echo(f"{powers}. Ctrl-C ends it.")
             redirect = _open_browser(access.address) if browser and sys.stdout.isatty() else None
-            loading = asyncio.create_task(_load_embedder(memory))
+            loading = asyncio.create_task(_load_embedder(memory)) if shows_content else None
             await serve_until_interrupted(access, listener)
-            loading.cancel()
+            if loading:
+                loading.cancel()
             if redirect:
                 redirect.unlink(missing_ok=True)
     return Output({"stopped": True}, "Stopped.")
+
+
+def _allow_request(request: object) -> bool:
+    """Allow whatever the address's token has let in."""
+    return True
 
 
 def _open_browser(address: str) -> Path:

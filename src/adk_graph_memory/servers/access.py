@@ -15,6 +15,8 @@ Owner = tuple[str, str | None]
 """An app's name and a user's id, or None for every user of the app, which only the HTTP service serves."""
 Identify = Callable[[R], Owner | Awaitable[Owner | None] | None]
 """Tells the app and the user whose memory a request may use, or None if it may use nobody's."""
+Permit = Callable[[R], bool | Awaitable[bool]]
+"""Tells whether a request may do something."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 """Names by which a program on this machine reaches a server; another name may be a trick of a web page."""
 
@@ -34,6 +36,19 @@ def check_identify(identify: object) -> None:
     if not callable(identify):
         reason = f"identify={identify!r} is no function that tells from a request the app name and the user's id"
         raise errors.InvalidArgument(reason=reason)
+
+
+async def is_permitted(permit: Permit[R], request: R) -> bool:
+    """Whether a request may do something.
+
+    Raises:
+        errors.ConfigurationError: ``permit`` returned neither True nor False.
+    """
+    answer = permit(request)
+    answer = await answer if inspect.isawaitable(answer) else answer
+    if not isinstance(answer, bool):
+        raise errors.ConfigurationError(reason=f"a permission is {answer!r}, neither True nor False")
+    return answer
 
 
 async def find_owner(identify: Identify[R], request: R) -> Owner | None:

@@ -218,6 +218,7 @@ def group_by_session(turns: Iterable[InspectedTurn]) -> list[tuple[str, list[Ins
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "anchor": compute_anchor,
+    "count": lambda number: "–" if number is None else f"{number:,}",
     "day": format_day,
     "days": get_days,
     "first_day": get_first_day,

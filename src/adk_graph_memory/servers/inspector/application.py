@@ -63,18 +63,22 @@ def inspector(
     check_flags(write=write)
     if not isinstance(secret, bytes | None):
         raise errors.InvalidArgument(reason="the secret is not made of bytes")
-    load_templates()
-    app = FastAPI(
-        title="What memory holds of a user",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-        redirect_slashes=False,
-    )
+    app = make_web_app(memory, "What memory holds of a user")
     app.state.reception = Reception(memory, identify, secret or secrets.token_bytes(32), write)
     app.include_router(pages.router, include_in_schema=False)
     app.include_router(changes.router, include_in_schema=False)
     app.include_router(json_routes.router)
+    return app
+
+
+def make_web_app(memory: GraphMemory, title: str) -> FastAPI:
+    """Make an application without routes, with static files, probes, headers and answers to errors.
+
+    Raises:
+        errors.ExtraMissing: Jinja2 is not installed.
+    """
+    load_templates()
+    app = FastAPI(title=title, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json", redirect_slashes=False)
     app.mount("/static", StaticFiles(directory=STATIC_FOLDER))
     app.add_exception_handler(errors.GraphMemoryError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_error)
