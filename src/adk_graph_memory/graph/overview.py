@@ -12,8 +12,10 @@ from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.records.overview import AppCounts, StoreCounts, UserCounts
 from adk_graph_memory.records.scopes import SharedMemory
 
-MAX_COUNTED = 1_000_000
-"""Sessions and memories in a store up to which they are counted for each app: an index is read for every one."""
+MAX_COUNTED, USER_WEIGHT = 200_000, 10
+"""Sessions and memories in a store up to which they are counted for each app, and as how many each user counts: an
+index is read for every one of them, and three are sought for a user.
+"""
 
 
 async def fetch_store_counts(connection: Connection) -> StoreCounts:
@@ -26,7 +28,7 @@ async def fetch_apps(connection: Connection, store: StoreCounts, *, limit: int, 
     """List the apps behind a name, by name; with what is stored of each, unless ``store`` is too large to count."""
     rows = await connection.run_statement("counted_apps", limit=limit, after=after, now=time.time())
     stored: dict[str, dict[str, Any]] = {}
-    if rows and store.sessions + store.memories <= MAX_COUNTED:
+    if rows and USER_WEIGHT * store.users + store.sessions + store.memories <= MAX_COUNTED:
         counted = await connection.run_statement("stored_of_apps", app_names=[row["app_name"] for row in rows])
         stored = {row["app_name"]: dict(row) for row in counted}
     return [AppCounts(**dict(row) | stored.get(row["app_name"], {})) for row in rows]

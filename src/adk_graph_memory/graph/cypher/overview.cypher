@@ -10,9 +10,9 @@ COUNT { MATCH (e:@Event {scope: u.scope}) WHERE e.memory_id IS NOT NULL }
 // the same of facts
 COUNT { MATCH (f:@Fact {scope: u.scope}) WHERE f.id IS NOT NULL }
 
-// is_unfinished @fragment
-// whether a request waits or is being read
-i.state IN ['pending', 'claimed'] AND EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
+// reads_turns @fragment
+// whether a request has turns to read; those that a later request took over it has not
+EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
 
 // has_failed @fragment
 // whether an unfinished request was tried, and nobody works at it
@@ -21,10 +21,10 @@ i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now)
 // store_counts @operator
 // one row: how much the database holds; Neo4j keeps these counts
 // of several users: an operator sees how large the store is
-MATCH (u:@User) WITH count(u) AS users
-MATCH (s:@Session) WITH users, count(s) AS sessions
-MATCH (m:@Memory)
-RETURN users, sessions, count(m) AS memories
+CALL () { MATCH (u:@User) RETURN count(u) AS users }
+CALL () { MATCH (s:@Session) RETURN count(s) AS sessions }
+CALL () { MATCH (m:@Memory) RETURN count(m) AS memories }
+RETURN users, sessions, memories
 
 // counted_apps @operator
 // a row for each app behind a name, by name: how many users it has, and of their requests how many are unfinished, and how many failed
@@ -33,9 +33,10 @@ MATCH (one:@User) WHERE one.app_name > $after
 WITH DISTINCT one.app_name AS app_name ORDER BY app_name LIMIT $limit
 WITH collect(app_name) AS app_names
 CALL (app_names) {
-  MATCH (i:@Ingest)
+  UNWIND ['pending', 'claimed'] AS state
+  MATCH (i:@Ingest {state: state})
   WHERE
-// include is_unfinished
+// include reads_turns
   MATCH (u:@User {scope: i.scope}) WHERE u.app_name IN app_names
   WITH u.app_name AS app_name, count(i) AS pending, count(CASE WHEN
 // include has_failed
@@ -79,14 +80,12 @@ RETURN u.app_name AS app_name, u.user_id AS user_id, u.scope AS key,
 // include facts_stored
        AS facts,
        COUNT {
-         MATCH (i:@Ingest {scope: u.scope})
-         WHERE
-// include is_unfinished
+         MATCH (i:@Ingest {scope: u.scope}) WHERE i.state IN ['pending', 'claimed'] AND
+// include reads_turns
        } AS pending,
        COUNT {
-         MATCH (i:@Ingest {scope: u.scope})
-         WHERE
-// include is_unfinished
+         MATCH (i:@Ingest {scope: u.scope}) WHERE i.state IN ['pending', 'claimed'] AND
+// include reads_turns
          AND
 // include has_failed
        } AS failed,
@@ -112,9 +111,8 @@ RETURN u.app_name AS app_name, u.user_id AS user_id
 // how many sessions, and how many tries failed before
 // of several users: an operator asks what an app costs
 MATCH (u:@User {app_name: $app_name})
-MATCH (i:@Ingest {scope: u.scope, state: 'done'})
-WHERE i.report IS NOT NULL AND i.done_at < datetime($before)
-WITH i ORDER BY i.done_at DESC LIMIT $limit
+CALL (u) { MATCH (i:@Ingest {scope: u.scope, state: 'done'}) WHERE i.done_at < datetime($before) RETURN i }
+WITH i ORDER BY i.done_at DESC LIMIT $limit WHERE i.report IS NOT NULL
 WITH date(i.done_at) AS day, i.extractor AS extractor, collect(i.report) AS reports,
      count(DISTINCT [i.scope, i.session_id]) AS sessions, sum(CASE WHEN i.attempts > 1 THEN i.attempts - 1 ELSE 0 END) AS failures
 RETURN toString(day) AS day, extractor, reports, sessions, failures
