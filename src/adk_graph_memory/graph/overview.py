@@ -20,8 +20,8 @@ index is read for every one of them, and three are sought for a user.
 
 async def fetch_store_counts(connection: Connection) -> StoreCounts:
     """Fetch how much the database holds; this takes as long in any store."""
-    [row] = await connection.run_statement("store_counts")
-    return StoreCounts(**row)
+    rows = await connection.run_statement("store_counts")
+    return StoreCounts(**{row["name"]: row["number"] for row in rows})
 
 
 async def fetch_apps(connection: Connection, store: StoreCounts, *, limit: int, after: str = "") -> list[AppCounts]:

@@ -19,12 +19,11 @@ EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
 i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now)
 
 // store_counts @operator
-// one row: how much the database holds; Neo4j keeps these counts
+// three rows: how many users, sessions and memories the database holds; Neo4j keeps these counts
 // of several users: an operator sees how large the store is
-CALL () { MATCH (u:@User) RETURN count(u) AS users }
-CALL () { MATCH (s:@Session) RETURN count(s) AS sessions }
-CALL () { MATCH (m:@Memory) RETURN count(m) AS memories }
-RETURN users, sessions, memories
+MATCH (u:@User) RETURN 'users' AS name, count(u) AS number
+UNION ALL MATCH (s:@Session) RETURN 'sessions' AS name, count(s) AS number
+UNION ALL MATCH (m:@Memory) RETURN 'memories' AS name, count(m) AS number
 
 // counted_apps @operator
 // a row for each app behind a name, by name: how many users it has, and of their requests how many are unfinished, and how many failed
