@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from html import unescape
@@ -180,6 +181,18 @@ async def test_apps_and_users_are_counted(
     times = [values["datetime"] for tag, values in page.tags if tag == "time"]
     assert [*map(datetime.fromisoformat, times)] == [datetime.fromisoformat(user["written_at"]) for user in users]
     assert (list_names(page), "counts only" in page.text) == (["ada", "bruno"], True)
+
+
+@pytest.mark.schema
+async def test_an_empty_store_says_so(neo4j_server: Any) -> None:
+    settings = neo4j_server.settings(label_prefix=f"Operators{uuid.uuid4().hex[:8]}")
+    async with (
+        GraphMemory(settings=settings, model="rules", embedder=False) as memory,
+        open_client(mount(memory)) as client,
+    ):
+        assert "Nothing has been stored yet." in (await get_page(client, "")).text
+        assert "This app has no users." in (await get_page(client, "users", app="none")).text
+        assert "Nothing has been remembered yet." in (await get_page(client, "costs", app="none")).text
 
 
 async def test_a_store_that_is_too_large_is_not_counted_for_each_app(

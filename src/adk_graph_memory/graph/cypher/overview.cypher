@@ -21,9 +21,9 @@ i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now)
 // store_counts @operator
 // three rows: how many users, sessions and memories the database holds; Neo4j keeps these counts
 // of several users: an operator sees how large the store is
-MATCH (u:@User) RETURN 'users' AS name, count(u) AS number
-UNION ALL MATCH (s:@Session) RETURN 'sessions' AS name, count(s) AS number
-UNION ALL MATCH (m:@Memory) RETURN 'memories' AS name, count(m) AS number
+MATCH (u:@User) WITH count(u) AS number RETURN 'users' AS name, number
+UNION ALL MATCH (s:@Session) WITH count(s) AS number RETURN 'sessions' AS name, number
+UNION ALL MATCH (m:@Memory) WITH count(m) AS number RETURN 'memories' AS name, number
 
 // counted_apps @operator
 // a row for each app behind a name, by name: how many users it has, and of their requests how many are unfinished, and how many failed
