@@ -151,7 +151,8 @@ SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys W
 // a row for each request that nobody works at, some of them, the oldest first: whose it is, why it failed, how many seconds ago
 // it was made, its turns, and its place in this order
 // of several users: an operator, or a starting process, takes up what waits for anybody
-MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
+UNWIND ['pending', 'claimed'] AS state
+MATCH (i:@Ingest {state: state})
 MATCH (u:@User {scope: i.scope})
 WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 // include unfinished
@@ -176,8 +177,8 @@ ORDER BY lease_until
 // one row: how many requests of an app, or of all, wait or are being read; how many of them nobody works at any more, though
 // somebody tried; and how many seconds ago the oldest was made
 // of several users: an operator sees how much waits
-MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
-  AND EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
+UNWIND ['pending', 'claimed'] AS state
+MATCH (i:@Ingest {state: state}) WHERE EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
 MATCH (u:@User {scope: i.scope}) WHERE $app_name IS NULL OR u.app_name = $app_name
 RETURN count(i) AS pending,
        count(CASE WHEN i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now) THEN i END) AS failed,
