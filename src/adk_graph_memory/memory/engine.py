@@ -77,19 +77,20 @@ class Engine:
         model = self._model or self.connection.settings.model or RULES
         return None if model == RULES else llm.resolve_model(model)
 
-    @property
+    @cached_property
     def extractor(self) -> Extractor:
         """Extracts entities and facts from turns."""
-        return self._own_readers.extractor
-
-    @property
-    def judge(self) -> Judge | None:
-        """Decides how new and stored facts relate where rules cannot; None without a model."""
-        return self._own_readers.judge
+        return self._build_readers(self.language_model).extractor
 
     @cached_property
-    def _own_readers(self) -> Readers:
-        return self._build_readers(self.language_model)
+    def judge(self) -> Judge | None:
+        """Decides how new and stored facts relate where rules cannot; None without a model."""
+        return self._build_readers(self.language_model).judge
+
+    @cached_property
+    def describer(self) -> PictureDescriber | None:
+        """Describes pictures; None without a model."""
+        return self._build_readers(self.language_model).describer
 
     def choose_readers(self, model_name: str | None = None) -> Readers:
         """Choose this memory's own extractor and judge, or those of the model with this name (``rules`` for none).
@@ -98,7 +99,7 @@ class Engine:
             errors.QueuedModelMissing: ADK has no model with this name.
         """
         if model_name in (None, self.language_model.model if self.language_model else RULES):
-            return self._own_readers
+            return Readers(self.extractor, self.judge, self.describer)
         return self._build_readers(None if model_name == RULES else llm.resolve_queued_model(model_name or RULES))
 
     def _build_readers(self, model: llm.BaseLlm | None) -> Readers:
