@@ -35,10 +35,9 @@ class Wire:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(
-            asyncio.start_server(self._lead, "127.0.0.1", 0), self._loop
-        ).result()
-        self.uri = f"bolt://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._listen(0)
+        self._port = self._server.sockets[0].getsockname()[1]
+        self.uri = f"bolt://127.0.0.1:{self._port}"
         return self
 
     def __exit__(
@@ -57,8 +56,15 @@ class Wire:
         self._is_whole = False
         asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result()
 
+    def refuse(self) -> None:
+        """Ends all connections; whoever connects is refused from now on, as by a server that was stopped."""
+        self._loop.call_soon_threadsafe(self._server.close)
+        self.cut()
+
     def mend(self) -> None:
         """Lets new connections through again."""
+        if not self._server.is_serving():
+            self._listen(self._port)
         self._is_whole = True
         self._gate = Gate()
 
@@ -70,6 +76,10 @@ class Wire:
         """
         self._gate.is_shut = True
         self._gate = Gate(is_shut=new)
+
+    def _listen(self, port: int) -> None:
+        starting = asyncio.start_server(self._lead, "127.0.0.1", port)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result()
 
     async def _close_all(self) -> None:
         ends, self._ends = self._ends, set()

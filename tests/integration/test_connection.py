@@ -395,6 +395,19 @@ async def test_a_silent_network_ends_an_operation_and_the_next_one_works(
 
 @pytest.mark.slow
 @each_operation
+async def test_a_server_that_was_stopped_is_named_soon(
+    neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]]
+) -> None:
+    async with Connection(settings=wired(neo4j_server, wire, 600)) as connection:
+        await operation(connection)
+        wire.refuse()
+        async with asyncio.timeout(60):  # and not the ten minutes that a silent server has
+            with pytest.raises((errors.DatabaseUnavailable, ServiceUnavailable), match="Couldn't connect"):
+                await operation(connection)
+
+
+@pytest.mark.slow
+@each_operation
 @pytest.mark.parametrize("connections", [1, 5])
 async def test_connections_that_died_unseen_are_replaced(
     neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]], connections: int

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+from benchmarks.wire import Wire
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from fastapi import FastAPI
@@ -459,6 +460,31 @@ async def check_unavailable(memory: GraphMemory, owner: Owner) -> None:
     check_problem(answer, 503)
     assert (answer.json()["detail"], answer.headers["retry-after"]) == (UNAVAILABLE, "5")
     assert "error" not in answer.json()
+
+
+@pytest.mark.slow
+async def test_a_stopped_database_is_said_soon_and_logged_once_an_outage(
+    neo4j_server: Any, owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, question = make_path(owner, "/recall"), {"question": "What is Rex afraid of?"}
+    with Wire(neo4j_server.uri) as wire:
+        settings = neo4j_server.settings(label_prefix="TestHash", database_timeout=60)
+        settings = settings.model_copy(update={"uri": wire.uri})
+        async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as memory:
+            app = make_http_app(memory, lambda request: (owner["app_name"], owner["user_id"]))
+            async with connect(app) as client:
+                for _ in range(2):
+                    wire.mend()
+                    await read_json(client.post(path, json=question))
+                    wire.refuse()
+                    async with asyncio.timeout(30):  # and not the minute that a silent server has
+                        for _ in range(2):
+                            answer = await client.post(path, json=question)
+                            check_problem(answer, 503)
+                            assert (answer.json()["detail"], answer.headers["retry-after"]) == (UNAVAILABLE, "5")
+    lines = [record for record in caplog.records if record.name.startswith("adk_graph_memory")]
+    assert ["cannot be reached" in record.message for record in lines] == [True, True], caplog.text
+    assert not any(record.exc_info for record in lines)
 
 
 # -- the command ------------------------------------------------------------------------------------------------

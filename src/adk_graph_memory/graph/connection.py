@@ -29,6 +29,7 @@ from adk_graph_memory.graph.append_queue import AppendQueue
 from adk_graph_memory.graph.driver_errors import (
     CREDENTIALS_EXPIRED,
     LIVENESS_SECONDS,
+    REFUSED_SECONDS,
     DriverHealth,
     SilenceTimer,
     get_error,
@@ -536,7 +537,7 @@ class Connection(Closeable):
         Args:
             drop_driver: called before the next attempt.
         """
-        seconds = self._timeout if self.health.has_answered else min(self._timeout, 2.0)
+        seconds = self._timeout if self.health.has_answered else min(self._timeout, REFUSED_SECONDS)
         return make_retry_options(seconds, drop_driver)
 
     def make_timeout_error(self, seconds: float | None = None) -> errors.DatabaseTimeout:

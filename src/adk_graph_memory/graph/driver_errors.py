@@ -144,12 +144,17 @@ class DriverHealth:
 
     def __init__(self) -> None:
         self._answer_times: WeakKeyDictionary[object, float] = WeakKeyDictionary()
-        self.has_answered = False
+        self.has_answered, self._is_away = False, False
 
     def note_answer(self, driver: object) -> None:
         """The driver has answered just now."""
-        self.has_answered = True
+        self.has_answered, self._is_away = True, False
         self._answer_times[driver] = time.monotonic()
+
+    def note_outage(self) -> bool:
+        """The database is away; return whether that is news, because it has answered since the last time."""
+        is_news, self._is_away = not self._is_away, True
+        return is_news
 
     def is_dead(self, driver: object, error: BaseException | None) -> bool:
         """Whether all connections of a driver are probably dead.
@@ -162,17 +167,26 @@ class DriverHealth:
         return isinstance(error, driver_errors.ConnectionAcquisitionTimeoutError) and age > LIVENESS_SECONDS
 
 
+REFUSED_SECONDS = 2.0
+"""How long attempts go on where nothing listens, or at an address that never answered: it is probably wrong."""
+
+
 def make_retry_options(seconds: float, drop_driver: Callable[[RetryCallState], Any]) -> dict[str, Any]:
     """Options of tenacity's retries: at least one more attempt, and no further ones after so many seconds.
 
     Args:
-        seconds: the time for all attempts.
+        seconds: the time for all attempts; where nothing listens, they have less.
         drop_driver: called before the next attempt, to drop a driver that is of no more use.
     """
+
+    def is_late(state: RetryCallState) -> bool:
+        patience = min(seconds, REFUSED_SECONDS) if is_refused(get_error(state)) else seconds
+        return stop_before_delay(patience)(state)
+
     return {
         "retry": retry_if_exception(is_transient),
         "wait": wait_random_exponential(multiplier=0.1, max=2.0),
-        "stop": stop_all(stop_after_attempt(2), stop_before_delay(seconds)),
+        "stop": stop_all(stop_after_attempt(2), is_late),
         "before_sleep": drop_driver,
         "reraise": True,
     }
@@ -181,6 +195,13 @@ def make_retry_options(seconds: float, drop_driver: Callable[[RetryCallState], A
 def get_error(state: RetryCallState) -> BaseException | None:
     """The error that the last attempt ended with."""
     return state.outcome.exception() if state.outcome else None
+
+
+def is_refused(error: BaseException | None) -> bool:
+    """Whether nothing listens at the server's address: the cause of the driver's error says so."""
+    while isinstance(error, driver_errors.ServiceUnavailable):
+        error = error.__cause__
+    return isinstance(error, ConnectionRefusedError)
 
 
 def is_transient(error: BaseException) -> bool:

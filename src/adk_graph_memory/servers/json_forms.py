@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from adk_graph_memory import errors
+from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.records.results import Share
 from adk_graph_memory.records.turns import MemoryKind, Origin
+from adk_graph_memory.servers.problems import log_failure
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the server says why."
@@ -66,7 +68,7 @@ class SearchResult(BaseModel):
     shown: list[ShownResult]
 
 
-def describe_error(request: Request, error: Exception) -> tuple[int, str]:
+def describe_error(request: Request, memory: GraphMemory, error: Exception) -> tuple[int, str]:
     """Return the status of an error and what to tell the caller; log what they are not told."""
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail)
@@ -79,5 +81,5 @@ def describe_error(request: Request, error: Exception) -> tuple[int, str]:
         return 404, str(error)
     if isinstance(error, errors.InvalidArgument | errors.InvalidUnicode):
         return 400, str(error)
-    logger.error("%s could not be answered", request.url.path, exc_info=error)
+    log_failure(logger, memory, f"{request.url.path} could not be answered", error)
     return 503, UNAVAILABLE

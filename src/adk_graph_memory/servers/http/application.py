@@ -111,7 +111,7 @@ class Bounds:
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     """Say what is wrong, and what to do."""
-    status, detail = describe_error(request, error)
+    status, detail = describe_error(request, request.app.state.memory, error)
     name = type(error).__name__ if isinstance(error, errors.GraphMemoryError) and status != 503 else None
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == 503:

@@ -110,7 +110,7 @@ class SecurityHeaders:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     """Say what is wrong: on a page, in the dialog of a change, or as JSON."""
-    status_code, message = describe_error(request, error)
+    status_code, message = describe_error(request, request.app.state.reception.memory, error)
     root_path = request.scope.get("root_path", "")
     if request.url.path.removeprefix(root_path).startswith("/api/"):
         return JSONResponse({"error": type(error).__name__, "message": message}, status_code)

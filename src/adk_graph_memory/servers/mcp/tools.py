@@ -28,6 +28,7 @@ from adk_graph_memory.records.results import IngestReport, Recollection
 from adk_graph_memory.records.scopes import check_flags
 from adk_graph_memory.records.turns import Origin, Statement
 from adk_graph_memory.servers.access import Identify, check_identify, find_memory
+from adk_graph_memory.servers.problems import log_failure
 
 _MAX_QUOTE_CHARACTERS = 200
 
@@ -271,7 +272,7 @@ class _Tools:
         except (errors.NotFound, errors.InvalidArgument) as error:
             raise ToolError(str(error)) from error
         except errors.GraphMemoryError as error:
-            logger.error("A tool could not answer", exc_info=error)
+            log_failure(logger, self._memory, "A tool could not answer", error)
             raise ToolError("Memory cannot be used at the moment; go on without it, or try again later.") from error
 
 
