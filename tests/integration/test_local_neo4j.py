@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import neo4j
 import pytest
@@ -38,6 +40,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("local_neo4j")]
 KILLED_ROTATION = """
 import os, signal
 from pathlib import Path
+from urllib.parse import urlsplit
 from adk_graph_memory.graph.local_neo4j import persistent, server
 
 def kill(*_):
@@ -220,6 +223,15 @@ def test_the_next_up_finishes_a_rotation_that_was_killed(local_server: RunningSe
         assert read_connection()["password"] == ensure_password(Path(found.home)) == found.password
         assert [file.name for file in Path(found.home).glob("password*")] == ["password"]
         before = found.password
+
+
+def test_the_next_up_keeps_the_port_or_names_it(local_server: RunningServer) -> None:
+    stop_server()
+    port = urlsplit(local_server.uri).port
+    assert port
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(errors.PortTaken, match=f"Port {port}"):
+        start_server()
+    assert json.loads(CliRunner().invoke(app, ["up", "--json"]).stdout)["uri"] == local_server.uri
 
 
 def test_a_password_that_was_changed_by_hand_goes_into_the_file(local_server: RunningServer) -> None:

@@ -21,14 +21,12 @@ from adk_graph_memory.language.text import format_count
 if TYPE_CHECKING:
     from adk_graph_memory.records.health import Health
 
-DEFAULT_PORT = 7687
-"""Neo4j's own port for Bolt."""
-
 
 @command(SERVER_PANEL)
 def up(
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="Bolt port on 127.0.0.1, 7687 by default.")
+        int | None,
+        typer.Option(min=0, max=65_535, help="Bolt port on 127.0.0.1; by default the former one, at first 7687."),
     ] = None,
     version: Annotated[str | None, typer.Option(help="Neo4j 2026 (default) or 5.26.")] = None,
     rotate_password: Annotated[
@@ -36,7 +34,7 @@ def up(
     ] = False,
 ) -> Output:
     """Start a local Neo4j without Docker, or find the running one; its data is kept between runs."""
-    server = start_with_progress(DEFAULT_PORT if port is None else port, version)
+    server = start_with_progress(port, version)
     if port and port != urlsplit(server.uri).port:
         raise _make_running_error(server)
     if rotate_password:
@@ -73,7 +71,9 @@ def status(
     return _describe_server(server, _note_variable(), password=password)
 
 
-def start_with_progress(port: int, version: str | None, *, any_port: bool = False) -> persistent.RunningServer:
+def start_with_progress(
+    port: int | None = None, version: str | None = None, *, any_port: bool = False
+) -> persistent.RunningServer:
     """Start the local server and announce each step; ``any_port`` allows another port than ``port``."""
 
     def announce_download(fetched_bytes: int, total_bytes: int) -> None:

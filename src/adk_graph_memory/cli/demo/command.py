@@ -10,7 +10,7 @@ from rich.markup import escape
 
 import adk_graph_memory
 from adk_graph_memory.cli.application import EXAMPLE_PANEL, command
-from adk_graph_memory.cli.database_commands import DEFAULT_PORT, start_with_progress
+from adk_graph_memory.cli.database_commands import start_with_progress
 from adk_graph_memory.cli.lazy_modules import asyncio, conversations, environment, playback, recorded_replies
 from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, SafeConsole, hide_status, wants_json
@@ -33,7 +33,7 @@ def demo(
     conversation = conversations.load_conversation(data)
     is_local = not environment.is_variable_set("NEO4J_URI")
     if is_local:
-        start_with_progress(DEFAULT_PORT, None, any_port=True)
+        start_with_progress(any_port=True)
         hide_status()
     settings = configuration.load_settings()
     reader = recorded_replies.choose_model(

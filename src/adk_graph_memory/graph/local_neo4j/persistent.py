@@ -19,6 +19,8 @@ from adk_graph_memory.runtime import environment
 
 HEAP, PAGE_CACHE = "1g", "512m"
 """The memory that the server gets; docker-compose.yml gives as much."""
+DEFAULT_PORT = 7687
+"""Neo4j's own port for Bolt."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +36,7 @@ class RunningServer:
 
 
 def start_server(
-    port: int = 7687,
+    port: int | None = None,
     *,
     version: str | None = None,
     rotate_password: bool = False,
@@ -46,7 +48,7 @@ def start_server(
     first. If a rotation of the password was killed, this finishes it.
 
     Args:
-        port: The Bolt port on 127.0.0.1.
+        port: The Bolt port on 127.0.0.1, 0 for any free one; defaults to the port that this server had before.
         version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
         rotate_password: Give the server a new password.
         progress: Called with the fetched and the total bytes while jars are fetched.
@@ -65,7 +67,7 @@ def start_server(
             _stop_processes()  # a killed `up` may have left one without a connection file
             started = LocalNeo4j(
                 home=home,
-                port=port,
+                port=server.read_port(home) or DEFAULT_PORT if port is None else port,
                 version=full_version,
                 heap=HEAP,
                 page_cache=PAGE_CACHE,

@@ -324,6 +324,15 @@ def write_configuration(home: Path, *, version: str, port: int, page_cache: str,
         (home / "conf" / "neo4j.conf").write_text(text, "utf-8")
 
 
+def read_port(home: Path) -> int | None:
+    """The Bolt port of the server that last ran in this home; None if none did."""
+    with suppress(FileNotFoundError):
+        lines = (home / "conf" / "neo4j.conf").read_text("utf-8").splitlines()
+        ports = (line.rpartition(":")[2] for line in lines if line.startswith("server.bolt.listen_address="))
+        return next((int(port) for port in ports if port.isdecimal()), None)
+    return None
+
+
 def prepare_command(
     home: Path, *, version: str, java: Java, classpath: Sequence[Path], heap: str, jvm_flags: Sequence[str]
 ) -> list[str]:
