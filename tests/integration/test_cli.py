@@ -226,6 +226,17 @@ async def test_facts_are_listed_newest_first_and_what_ended_only_on_request(comm
     assert "I live in Lisbon. fact:" in everything and "· ended 2026-05-31" in everything
 
 
+async def test_a_fact_says_who_said_it_unless_it_was_the_user(command, app_name, neo4j_server):
+    words = [("user", "I keep bees in Porto."), ("Bo", "I live in Braga.")]
+    turns = [Turn(author, author, text, datetime(2024, 5, 1, tzinfo=UTC)) for author, text in words]
+    async with GraphMemory(settings=neo4j_server.settings(), embedder=False, model="rules") as memory:
+        await memory.remember(turns, app_name=app_name, user_id="ana", session_id="chat")
+    shown = one_line((await command("facts", *whose(app_name))).stdout)
+    rows = json.loads((await command("facts", *whose(app_name), "--json")).stdout)
+    ids = {row["author"]: row["id"] for row in rows}
+    assert f"{ids['Bo']} · Bo" in shown and f"{ids['user']} ·" not in shown
+
+
 @pytest.mark.slow
 async def test_facts_as_json_say_what_they_rest_on(command, known):
     rows = json.loads((await command("facts", *whose(known), "--all", "--json")).stdout)

@@ -122,7 +122,7 @@ async def facts(
     sections: list[RenderableType] = []
     for heading, statuses in _STATUS_HEADINGS.items():
         rows = [
-            (format_day(fact.at), add_details(fact.text, " · ".join([fact.id, *_describe_validity(fact)])))
+            (format_day(fact.at), add_details(fact.text, " · ".join(_list_details(fact, owner.scope))))
             for fact in page
             if fact.status in statuses
         ]
@@ -133,14 +133,16 @@ async def facts(
     return make_page(page, text, limit=limit, after=lambda fact: fact.id, hint=None if page else hint)
 
 
-def _describe_validity(fact: StoredFact) -> list[str]:
+def _list_details(fact: StoredFact, scope: Scope) -> list[str]:
+    """List a fact's id, who said it if not the user, when it holds, and what is odd about it."""
     start_word = "for" if fact.modality == "planned" else "from"
     end_word = "ended" if fact.status == "over" else "until"
     start = format_short_date(fact.valid_from, fact.valid_from_precision)
     end = format_short_date(fact.valid_to, fact.valid_to_precision, is_end=True)
     period = [f"{word} {date}" for word, date in ((start_word, start), (end_word, end)) if date]
     marks = {"retracted": fact.state == "retracted", "stale": fact.is_stale, "disputed": fact.is_disputed}
-    return period + [mark for mark, is_so in marks.items() if is_so]
+    author = [fact.author] if fact.author and fact.author != scope.owner_name else []
+    return [fact.id, *author, *period, *(mark for mark, is_so in marks.items() if is_so)]
 
 
 @command(MEMORY_PANEL)
