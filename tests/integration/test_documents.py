@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from tests.support.pdf_files import write_pdf
 from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.memory.documents import Passage, read_passages, split_markdown
 from adk_graph_memory.memory.user_memory import UserMemory
+from adk_graph_memory.records.results import StoredDocument
 from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.testing import ScriptedLlm
 
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+NOON, DAY = datetime(2026, 3, 2, 12, tzinfo=UTC), timedelta(days=1)
 LEASE = """---
 title: Lease
 ---
@@ -230,3 +231,26 @@ async def test_the_command(
     assert missing.exit_code == 1 and "none.pdf" in missing.stderr
     forgotten = await command("forget", "--session", ":document:Lease", *owner, "--yes")
     assert forgotten.exit_code == 0 and "4 turns" in forgotten.stdout, forgotten.output
+
+
+async def test_documents_are_listed_by_title_page_by_page(
+    ana: UserMemory, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [document async for document in ana.documents()] == []
+    await ana.remember([Turn("t1", "user", "I keep bees.", NOON)], session_id="chat")
+    await ana.remember_document(LEASE, title="Lease", author="Krause GmbH", at=NOON)
+    await ana.remember_document("Shoes stay outside.", title="House rules", at=NOON)
+    await ana.remember_document(LEASE + "\nNo birds either.", title="Lease", author="Krause GmbH", at=NOON + DAY)
+    rules, lease = [document async for document in ana.documents()]
+    assert rules == StoredDocument(":document:House rules", "House rules", 1, None, NOON)
+    assert lease == StoredDocument(":document:Lease", "Lease", 4, "Krause GmbH", NOON + DAY)
+    assert [document async for document in ana.documents(limit=1)] == [rules]
+    assert [document async for document in ana.documents(after=rules.session_id)] == [lease]
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", ana.connection.settings.label_prefix)
+    whose = ("--app", ana.scope.app_name, "--user", "ana")
+    listed = (await command("documents", *whose, "--limit", "1")).output
+    assert "House rules" in listed and "--after :document:House rules" in listed and "Lease" not in listed
+    rows = json.loads((await command("documents", *whose, "--json")).stdout)
+    assert [(row["title"], row["passages"]) for row in rows] == [("House rules", 1), ("Lease", 4)]
+    await ana.forget_session(lease.session_id)
+    assert [document async for document in ana.documents()] == [rules]

@@ -148,6 +148,25 @@ async def test_the_owner_corrects_pins_retracts_and_undoes(client: httpx.AsyncCl
     check_problem(await client.post(f"/facts/{fact['id']}/forgive"), 422, "pin")
 
 
+async def test_a_document_is_sent_listed_and_forgotten(client: httpx.AsyncClient) -> None:
+    lease = {"title": "Lease / flat 7", "text": "# Pets\n\nNo dogs.", "author": "Krause GmbH", "at": NOON.isoformat()}
+    for new in (1, 0):
+        report = await read_json(client.post("/documents", json=lease))
+        assert (report["passages"], report["ingest"]["turns"]) == (1, new)
+    await read_json(client.post("/documents", json={"title": "Rules", "text": "Shoes stay outside."}))
+    page = await read_json(client.get("/documents", params={"limit": 1}))
+    [listed] = page["items"]
+    assert (listed["title"], listed["passages"], listed["author"]) == ("Lease / flat 7", 1, "Krause GmbH")
+    rest = await read_json(client.get("/documents", params={"after": page["next"]}))
+    assert ([one["title"] for one in rest["items"]], rest["next"]) == (["Rules"], None)
+    receipt = await read_json(client.delete("/documents/Lease%20%2F%20flat%207"))
+    assert receipt["events"] == 1
+    assert [one["title"] for one in (await read_json(client.get("/documents")))["items"]] == ["Rules"]
+    check_problem(await client.post("/documents", json={"title": "Empty", "text": "# Title"}), 400, "no text")
+    check_problem(await client.post("/documents", json={"title": " ", "text": "So."}), 422, "title")
+    check_problem(await client.get("/documents", params={"after": "nothing"}), 404, "place")
+
+
 async def test_a_memory_and_a_user_are_forgotten(client: httpx.AsyncClient, owner: Owner) -> None:
     await read_json(client.post("/turns", json=REX))
     [fact] = (await read_json(client.get("/facts")))["items"]

@@ -71,6 +71,7 @@ CONTINUED_BY: Mapping[str, Call] = {
     "facts": lambda user, id: user.facts(after=id),
     "facts then": lambda user, id: user.facts(after=id, as_of=AsOf()),
     "entities": lambda user, id: user.entities(after=id),
+    "documents": lambda user, id: user.documents(after=id),
     "show": lambda user, id: user.show(about=id),
 }
 """What is not found then, and may be left out."""
@@ -106,6 +107,7 @@ COUNTED_BY: Mapping[str, Call] = {
     "facts": lambda user, count: user.facts(limit=count),
     "facts then": lambda user, count: user.facts(limit=count, as_of=AsOf()),
     "entities": lambda user, count: user.entities(limit=count),
+    "documents": lambda user, count: user.documents(limit=count),
     "show": lambda user, count: user.show(limit=count),
     "profile": lambda user, count: user.profile(token_budget=count),
     "fill_forms": lambda user, count: user.fill_forms([], token_budget=count),

@@ -59,7 +59,7 @@ MODULES = {
     "reread_commands": ("reextract", "reembed"),
     "transfer_commands": ("export", "export-html", "import"),
     "backup_commands": ("backup", "restore"),
-    "document_command": ("remember-document",),
+    "document_commands": ("remember-document", "documents"),
     "demo.command": ("demo",),
 }
 """The commands by their modules, in the order of the help text."""

@@ -13,8 +13,6 @@ from neo4j import exceptions as driver_errors
 from tenacity import (
     RetryCallState,
     retry_if_exception,
-    stop_after_attempt,
-    stop_all,
     stop_before_delay,
     wait_random_exponential,
 )
@@ -167,6 +165,7 @@ class DriverHealth:
         return isinstance(error, driver_errors.ConnectionAcquisitionTimeoutError) and age > LIVENESS_SECONDS
 
 
+MIN_ATTEMPTS = 2
 REFUSED_SECONDS = 2.0
 """How long attempts go on where nothing listens, or at an address that never answered: it is probably wrong."""
 
@@ -181,12 +180,12 @@ def make_retry_options(seconds: float, drop_driver: Callable[[RetryCallState], A
 
     def is_late(state: RetryCallState) -> bool:
         patience = min(seconds, REFUSED_SECONDS) if is_refused(get_error(state)) else seconds
-        return stop_before_delay(patience)(state)
+        return state.attempt_number >= MIN_ATTEMPTS and stop_before_delay(patience)(state)
 
     return {
         "retry": retry_if_exception(is_transient),
         "wait": wait_random_exponential(multiplier=0.1, max=2.0),
-        "stop": stop_all(stop_after_attempt(2), is_late),
+        "stop": is_late,
         "before_sleep": drop_driver,
         "reraise": True,
     }

@@ -1,4 +1,4 @@
-"""List apps, users, and a user's facts and entities, page by page."""
+"""List apps, users, and a user's facts, entities and documents, page by page."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection, UserGraph
+from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import choose_named, list_named
 from adk_graph_memory.records.extractions import Source
-from adk_graph_memory.records.results import AppSummary, ProfileCandidate, StoredEntity, StoredFact, UserSummary
+from adk_graph_memory.records.results import (
+    AppSummary,
+    ProfileCandidate,
+    StoredDocument,
+    StoredEntity,
+    StoredFact,
+    UserSummary,
+)
 from adk_graph_memory.records.scopes import Scope, SharedMemory, check_count, check_text
+from adk_graph_memory.records.turns import DOCUMENT_SESSION
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -172,6 +181,27 @@ async def find_entity(graph: UserGraph, name: str, *, now: datetime) -> StoredEn
         fetch_page = partial(fetch_entities, graph, now=now)
         named = [entity async for entity in iterate_pages(fetch_page, lambda entity: entity.key, None, None)]
     return choose_named(named, _normalize_name(name) or "")
+
+
+async def fetch_documents(graph: UserGraph, *, limit: int, after: str | None = None) -> list[StoredDocument]:
+    """List the user's documents behind the session ``after``, by title.
+
+    Raises:
+        errors.NotFound: ``after`` is the session of no document of this user.
+    """
+    page = {"prefix": DOCUMENT_SESSION, "start": after or "", "limit": limit + (after is not None)}
+    rows = await graph.run_statement("documents", page)
+    if after is not None:
+        if not rows or rows[0]["session_id"] != after:
+            raise errors.NotFound(what=f"place {after!r} in this list", where="the last id of the page before")
+        del rows[0]
+    return [_read_document(**row) for row in rows]
+
+
+def _read_document(session_id: str, passages: int, author: str, timestamp: float, offset: int | None) -> StoredDocument:
+    title = session_id.removeprefix(DOCUMENT_SESSION)
+    at = restore_datetime(timestamp, offset)
+    return StoredDocument(session_id, title, passages, None if author == title else author, at)
 
 
 async def fetch_users(

@@ -1,4 +1,4 @@
-"""List what memory holds: apps, users, and a user's facts and entities."""
+"""List what memory holds: apps, users, and a user's facts, entities and documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adk_graph_memory.records.scopes import check_flags, check_text
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.facts import AsOf
-    from adk_graph_memory.records.results import AppSummary, StoredEntity, StoredFact, UserSummary
+    from adk_graph_memory.records.results import AppSummary, StoredDocument, StoredEntity, StoredFact, UserSummary
 
 
 class FactsOptions(TypedDict, total=False):
@@ -64,6 +64,14 @@ def iterate_entities(
         check_text("type", type)
     fetch_page = partial(listings.fetch_entities, graph, now=datetime.now(UTC), type=type)
     return listings.iterate_pages(fetch_page, lambda entity: entity.key, limit, after)
+
+
+def iterate_documents(
+    graph: UserGraph, *, limit: int | None = None, after: str | None = None
+) -> AsyncIterator[StoredDocument]:
+    """Yield the user's documents, by title."""
+    fetch_page = partial(listings.fetch_documents, graph)
+    return listings.iterate_pages(fetch_page, lambda document: document.session_id, limit, after)
 
 
 def iterate_users(

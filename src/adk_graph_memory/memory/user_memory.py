@@ -26,6 +26,7 @@ from adk_graph_memory.records.results import (
     ProfileForm,
     Receipt,
     Recollection,
+    StoredDocument,
     StoredEntity,
     StoredFact,
 )
@@ -240,6 +241,18 @@ class UserMemory(UserContext):
             errors.InvalidArgument: the type or the key is not a string, or the limit is not a number.
         """
         return listings.iterate_entities(self.graph, type=type, limit=limit, after=after)
+
+    def documents(self, *, limit: int | None = None, after: str | None = None) -> AsyncIterator[StoredDocument]:
+        """Yield the documents that are remembered, by title.
+
+        Args:
+            limit: the maximum number of documents; all if None.
+            after: only documents behind the one with this session id, which is the last of the page before.
+
+        Raises:
+            errors.NotFound: ``after`` is the session of no document of this user.
+        """
+        return listings.iterate_documents(self.graph, limit=limit, after=after)
 
     async def profile(self, *, schema: type[BaseModel] | None = None, token_budget: int = PROFILE_TOKENS) -> Profile:
         """Return what is always worth knowing about the user: who they are, home, work, people, preferences and wishes.

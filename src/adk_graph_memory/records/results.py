@@ -119,6 +119,18 @@ class DocumentReport:
     ingest: IngestReport
 
 
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document that a user's memory holds: its passages, who wrote it, and since when it says the latest of them."""
+
+    session_id: str
+    title: str
+    passages: int
+    author: str | None
+    """None if it is cited by its title alone"""
+    at: datetime
+
+
 Ending = Literal["replaced", "plan", "retracted"]
 ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
 """The note on an ended fact: another value replaced it, the plan is past, or it was never true."""

@@ -79,7 +79,7 @@ def describe_error(request: Request, memory: GraphMemory, error: Exception) -> t
         )
     if isinstance(error, errors.NotFound):
         return 404, str(error)
-    if isinstance(error, errors.InvalidArgument | errors.InvalidUnicode):
+    if isinstance(error, errors.InvalidArgument | errors.InvalidUnicode | errors.UnreadableTranscript):
         return 400, str(error)
     log_failure(logger, memory, f"{request.url.path} could not be answered", error)
     return 503, UNAVAILABLE

@@ -153,6 +153,18 @@ WITH id, head(collect(display_name)) AS display_name, collect(DISTINCT uid) AS u
 ORDER BY last_time DESC, id SKIP $skip LIMIT $limit
 RETURN id, display_name, uids, events, supports, last_time
 
+// documents
+// a row for each session of passages whose id begins so, from the id $start on, by id: how many they are, and the latest one
+MATCH (e:@Event {scope: $scope})
+WHERE e.memory_id IS NOT NULL AND e.session_id STARTS WITH $prefix AND e.session_id >= $start
+WITH e, e AS memory
+WHERE
+// include memory_stands
+WITH e ORDER BY e.timestamp DESC, e.seq DESC
+WITH e.session_id AS session_id, count(e) AS passages, head(collect(e {.author, .timestamp, .offset})) AS latest
+ORDER BY session_id LIMIT $limit
+RETURN session_id, passages, latest.author AS author, latest.timestamp AS timestamp, latest.offset AS offset
+
 // session_turns
 // a row for each turn of a session that says something, in their order, with what was read from it; $uids are the generated
 // keys of the session, if they are known

@@ -22,9 +22,17 @@ from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.recall import FIRST_WAIT
 from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.records.history import EntityHistory, FactHistory, MemoryChange
-from adk_graph_memory.records.results import IngestReport, ProfileItem, Receipt, StoredEntity, StoredFact
+from adk_graph_memory.records.results import (
+    DocumentReport,
+    IngestReport,
+    ProfileItem,
+    Receipt,
+    StoredDocument,
+    StoredEntity,
+    StoredFact,
+)
 from adk_graph_memory.records.scopes import is_blank
-from adk_graph_memory.records.turns import Role, Turn
+from adk_graph_memory.records.turns import DOCUMENT_SESSION, Role, Turn
 from adk_graph_memory.servers.access import find_owner
 from adk_graph_memory.servers.json_forms import Limit, SearchResult
 
@@ -168,6 +176,13 @@ async def get_entity(user: User, name: Name) -> EntityHistory:
     return await user.entity(name)
 
 
+@reading.get("/documents")
+async def list_documents(user: User, limit: Limit = 50, after: str | None = None) -> Page[StoredDocument]:
+    """List the documents that are remembered, by title."""
+    documents = [document async for document in user.documents(limit=limit + 1, after=after)]
+    return Page(items=documents[:limit], next=documents[limit - 1].session_id if len(documents) > limit else None)
+
+
 @reading.get("/profile")
 async def get_profile(user: User) -> UserProfile:
     """Return what is always worth knowing about the user."""
@@ -212,6 +227,15 @@ class NewTurns(Form):
     session_id: str
     turns: Annotated[list[NewTurn], Field(min_length=1, max_length=MAX_TURNS)]
     metadata: Annotated[dict[str, Any] | None, AfterValidator(_check_metadata)] = None
+
+
+class NewDocument(Form):
+    """A text, in Markdown or plain, under its title; without ``at``, it says this since now."""
+
+    title: Words
+    text: Words
+    author: Words | None = None
+    at: AwareDatetime | None = None
 
 
 class QueuedTurns(BaseModel):
@@ -261,6 +285,18 @@ async def add_turns(
         raise errors.InvalidArgument(reason=QUEUED_METADATA)
     response.status_code = 202
     return QueuedTurns(queued=await user.enqueue(turns, session_id=body.session_id))
+
+
+@writing.post("/documents")
+async def add_document(user: User, body: NewDocument) -> DocumentReport:
+    """Remember a document, as evidence; sent again, it costs nothing, and another text replaces the former one."""
+    return await user.remember_document(body.text, title=body.title, author=body.author, at=body.at)
+
+
+@writing.delete("/documents/{title:path}")
+async def forget_document(user: User, title: Name) -> Receipt:
+    """Forget a document with all that rests on it."""
+    return await user.forget_session(f"{DOCUMENT_SESSION}{title}")
 
 
 async def _make_turns(user: UserMemory, body: NewTurns, key: str | None) -> list[Turn]:

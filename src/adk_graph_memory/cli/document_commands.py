@@ -1,4 +1,4 @@
-"""The command ``remember-document``."""
+"""The commands ``remember-document`` and ``documents``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import Annotated
 
 import typer
 
-from adk_graph_memory.cli.application import MEMORY_PANEL, Owner, command
-from adk_graph_memory.cli.lazy_modules import import_records
-from adk_graph_memory.cli.output import Output
+from adk_graph_memory.cli.application import (
+    MEMORY_PANEL,
+    AfterOption,
+    LimitOption,
+    Owner,
+    collect_page,
+    command,
+    make_page,
+)
+from adk_graph_memory.cli.lazy_modules import import_records, listings
+from adk_graph_memory.cli.output import Output, add_details, format_day, make_grid
 from adk_graph_memory.language.text import format_count
 
 
@@ -38,3 +46,17 @@ async def remember_document(
         f"{format_count(report.passages, 'passage')}, {report.ingest.turns} of them new: {facts} added.{removed}{kept}"
     )
     return Output(report, text, [f"`adk-graph-memory forget --session {report.session_id!r}` forgets it."])
+
+
+@command(MEMORY_PANEL)
+async def documents(owner: Owner, limit: LimitOption = 50, after: AfterOption = None) -> Output:
+    """List the documents that are remembered, by title; `forget --session` forgets one by its session."""
+    async with owner.open_graph() as graph:
+        listing = listings.iterate_documents(graph, limit=limit, after=after)
+        page = await collect_page(listing, owner.app_name, owner.user_id)
+    rows = []
+    for document in page:
+        details = (document.session_id, document.author, format_count(document.passages, "passage"))
+        rows.append((format_day(document.at), add_details(document.title, " · ".join(filter(None, details)))))
+    text = make_grid(rows) if rows else "No documents."
+    return make_page(page, text, limit=limit, after=lambda document: document.session_id)
