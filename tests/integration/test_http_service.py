@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from fastapi import FastAPI
 from google.adk.cli.fast_api import get_fast_api_app
-from tests.support.served_memory import serve
+from tests.support.served_memory import RUN, serve
 
 from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
@@ -228,6 +228,19 @@ async def test_a_repeated_request_stores_nothing_twice(client: httpx.AsyncClient
     assert (await read_json(client.post("/turns", json=other, headers={"Idempotency-Key": "request-2"})))["turns"] == 1
     facts = (await read_json(client.get("/facts")))["items"]
     assert sorted(fact["text"] for fact in facts) == sorted([*texts, "My horse Bo lives in Faro."])
+
+
+async def test_a_key_is_good_for_one_request_at_a_time_and_for_one_speaker(client: httpx.AsyncClient) -> None:
+    key, texts = {"Idempotency-Key": "request-1"}, ["My dog Rex is afraid of thunder.", "My cat Tom lives in Porto."]
+    bodies = [{"session_id": "s1", "turns": [{"author": "user", "text": text}]} for text in texts]
+    answers = await asyncio.gather(*(client.post("/turns", json=body, headers=key) for body in bodies * 2))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409]
+    assert sum(answer.json().get("turns", 0) for answer in answers) == 1
+    [fact] = (await read_json(client.get("/facts")))["items"]
+    for other in ({"author": "Bo"}, {"role": "model"}):
+        said = {"session_id": "s1", "turns": [{"author": "user", "text": fact["text"]} | other]}
+        check_problem(await client.post("/turns", json=said, headers=key), 409, "author")
+    assert (await read_json(client.get("/facts")))["items"] == [fact]
 
 
 async def test_a_known_id_with_other_words_is_an_edit(client: httpx.AsyncClient) -> None:
@@ -531,6 +544,36 @@ async def test_a_running_request_ends_before_the_server_does(
         assert await process.wait() == -signal.SIGTERM
     async with GraphMemory(settings=neo4j_server.settings(), model="rules", embedder=False) as graph:
         assert [fact.text async for fact in graph.facts(**owner)] == [REX["turns"][0]["text"]]  # type: ignore[index]
+
+
+HANGING = f"""
+import asyncio
+from adk_graph_memory.cli import serving_commands
+from adk_graph_memory.extraction.rules import RuleExtractor
+
+async def hang(*_):
+    print("reading")
+    await asyncio.sleep(600)
+
+serving_commands.GRACE_SECONDS = 1
+RuleExtractor.extract = hang
+{RUN}
+"""
+
+
+@pytest.mark.slow
+async def test_turns_of_a_request_that_is_cut_off_need_not_wait_for_their_lease(
+    neo4j_server: Any, owner: Owner, tmp_path: Path
+) -> None:
+    async with serve(neo4j_server, owner["app_name"], tmp_path / "token", code=HANGING) as (process, client):
+        request = asyncio.create_task(client.post(make_path(owner, "/turns"), json=REX))
+        assert process.stdout
+        assert await process.stdout.readline() == b"reading\n"
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == -signal.SIGTERM
+        await asyncio.gather(request, return_exceptions=True)
+    async with GraphMemory(settings=neo4j_server.settings(), model="rules", embedder=False) as graph:
+        assert [report.turns for report in await graph.resume(**owner)] == [1]
 
 
 async def can_connect(host: str, port: int | None) -> bool:

@@ -16,13 +16,13 @@ RUN = "from adk_graph_memory.cli import app; app()"
 
 @asynccontextmanager
 async def serve(
-    neo4j_server: Any, app_name: str, token_file: Path, *options: str
+    neo4j_server: Any, app_name: str, token_file: Path, *options: str, code: str = RUN
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.AsyncClient]]:
-    """Run the command; yield its process, and a client of the address that it prints."""
+    """Run the command, or other code with its arguments; yield its process, and a client of the address it prints."""
     username, password = neo4j_server.auth
     environment = {"NEO4J_URI": neo4j_server.uri, "NEO4J_USERNAME": username, "NEO4J_PASSWORD": password}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-u", "-c", RUN, "serve", "--app", app_name, "--port", "0"),
+        *(sys.executable, "-u", "-c", code, "serve", "--app", app_name, "--port", "0"),
         *("--token-file", str(token_file), *options),
         stdout=asyncio.subprocess.PIPE,
         env=environment | {"ADK_GRAPH_MEMORY_EMBEDDER": "none", "ADK_GRAPH_MEMORY_MODEL": "rules"},

@@ -1,11 +1,25 @@
-"""Close connections whose requests do not become whole in time: uvicorn's own timeouts know only idle connections."""
+"""Bound what uvicorn does not: the time until a request is whole, and the end of requests that are cut off."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+RELEASE_SECONDS = 5.0
+"""How long requests that are cut off have to clean up: to release the turns that they were reading."""
+
+
+class PatientServer(uvicorn.Server):
+    """A server that waits for the end of requests that it cuts off; uvicorn's own ends the process before."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if tasks := set(self.server_state.tasks):
+            await asyncio.wait(tasks, timeout=RELEASE_SECONDS)
 
 
 class BoundedH11Protocol(H11Protocol):

@@ -56,7 +56,7 @@ async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None
     """Serve an application on a socket that listens; once told to stop, end what runs and take nothing new."""
     import uvicorn
 
-    from adk_graph_memory.cli.bounded_http import BoundedH11Protocol
+    from adk_graph_memory.cli.bounded_http import BoundedH11Protocol, PatientServer
 
     config = uvicorn.Config(
         app,
@@ -67,7 +67,7 @@ async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await PatientServer(config).serve(sockets=[listener])
         await asyncio.sleep(0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from io import TextIOWrapper
@@ -16,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import ingest_queue
+from adk_graph_memory.graph import ingest_queue, inspection
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.recall import FIRST_WAIT
@@ -42,7 +43,7 @@ reading, writing = APIRouter(prefix=OWNER_PATH), APIRouter(prefix=OWNER_PATH)
 MAX_TURNS, MAX_DEPTH, CHUNK_BYTES = 1_000, 32, 1 << 16
 NOT_YOURS = "This request may not use this memory: the token, or your application, opens another."
 NO_TURN_ID = "A turn without an id needs the header Idempotency-Key, so that a repeated request stores nothing twice."
-KEY_USED = "This Idempotency-Key came with other words before. Nothing was stored: send a new key."
+KEY_USED = "This Idempotency-Key came with another text, author or role before. Nothing was stored: send a new key."
 QUEUED_METADATA = "only turns that are read at once take metadata: leave it out, or leave out queue=true"
 
 
@@ -278,13 +279,15 @@ async def add_turns(
 
     A turn that is known by its id costs nothing; with another text, it is an edit.
     """
-    turns = await _make_turns(user, body, idempotency_key)
-    if not queue:
-        return await user.remember(turns, session_id=body.session_id, metadata=body.metadata)
-    if body.metadata:
-        raise errors.InvalidArgument(reason=QUEUED_METADATA)
-    response.status_code = 202
-    return QueuedTurns(queued=await user.enqueue(turns, session_id=body.session_id))
+    key = "request", user.scope.key, idempotency_key
+    async with user.connection.locks.hold_lock(key) if idempotency_key else nullcontext():
+        turns = await _make_turns(user, body, idempotency_key)
+        if not queue:
+            return await user.remember(turns, session_id=body.session_id, metadata=body.metadata)
+        if body.metadata:
+            raise errors.InvalidArgument(reason=QUEUED_METADATA)
+        response.status_code = 202
+        return QueuedTurns(queued=await user.enqueue(turns, session_id=body.session_id))
 
 
 @writing.post("/documents")
@@ -303,7 +306,7 @@ async def _make_turns(user: UserMemory, body: NewTurns, key: str | None) -> list
     """Make the turns; the ids of those without one follow from the key, so that the same request makes the same.
 
     Raises:
-        HTTPException: 422 without a key, 409 if the key came with other words.
+        HTTPException: 422 without a key, 409 if the key came with other words, or another author or role.
     """
     if key is None and any(turn.id is None for turn in body.turns):
         raise HTTPException(422, NO_TURN_ID)
@@ -314,8 +317,9 @@ async def _make_turns(user: UserMemory, body: NewTurns, key: str | None) -> list
     ]
     keyed = [turn for turn, given in zip(turns, body.turns, strict=True) if given.id is None]
     stored = await user.engine.redactor.redact_turns(keyed)
-    if stored and await ingest_queue.find_edited_turns(user.graph, body.session_id, stored):
-        raise HTTPException(409, KEY_USED)
+    for find in (ingest_queue.find_edited_turns, inspection.find_turns_of_others):
+        if stored and await find(user.graph, body.session_id, stored):
+            raise HTTPException(409, KEY_USED)
     return turns
 
 
