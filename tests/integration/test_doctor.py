@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors
-from adk_graph_memory.cli.upkeep_commands import MAX_USERS_SHOWN, CheckupTally
+from adk_graph_memory.cli.upkeep_commands import MAX_USERS_SHOWN, CheckupTally, list_hints
 from adk_graph_memory.graph.statements import name_index
 from adk_graph_memory.memory import rewriting
 from adk_graph_memory.records.memory import MemorySnapshot
@@ -433,3 +433,12 @@ def test_as_many_users_are_kept_as_can_be_shown() -> None:
         tally.add_checkup(Checkup("app", f"well {number}", 1, differences=0, is_mended=False, waiting=0, unembedded=0))
     assert (tally.users, tally.ill, len(tally.checkups)) == (6 * MAX_USERS_SHOWN, 3 * MAX_USERS_SHOWN, MAX_USERS_SHOWN)
     assert tally.unlisted == 2 * MAX_USERS_SHOWN
+
+
+def test_what_has_no_vector_is_no_fault_and_has_a_way_out() -> None:
+    checkup = Checkup("app", "ana", 1, differences=0, is_mended=False, waiting=0, unembedded=2)
+    tally = CheckupTally()
+    tally.add_checkup(checkup)
+    assert not tally.ill
+    assert ["--mend` embeds" in hint for hint in list_hints(tally, [], mend=False)] == [True]
+    assert list_hints(tally, [], mend=True) == []

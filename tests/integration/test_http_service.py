@@ -27,7 +27,7 @@ from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.servers.hosts import HostCheck
 from adk_graph_memory.servers.http import application, make_http_app
-from adk_graph_memory.servers.http.routes import MAX_DEPTH
+from adk_graph_memory.servers.http.routes import MAX_DEPTH, MAX_EXPORTS
 from adk_graph_memory.servers.json_forms import UNAVAILABLE
 from adk_graph_memory.servers.tokens import BearerAccess, JwtVerifier, SecretVerifier, get_owner
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -165,6 +165,20 @@ async def test_a_document_is_sent_listed_and_forgotten(client: httpx.AsyncClient
     check_problem(await client.post("/documents", json={"title": "Empty", "text": "# Title"}), 400, "no text")
     check_problem(await client.post("/documents", json={"title": " ", "text": "So."}), 422, "title")
     check_problem(await client.get("/documents", params={"after": "nothing"}), 404, "place")
+
+
+async def test_only_some_exports_run_at_a_time(memory: GraphMemory, owner: Owner) -> None:
+    await memory.remember([Turn("t1", "user", "My dog Rex is afraid of thunder.", NOON)], session_id="s1", **owner)
+    app = make_http_app(memory, lambda request: (owner["app_name"], None))
+    async with connect(app) as client:
+        for _ in range(MAX_EXPORTS):
+            await app.state.export_slots.acquire()
+        answer = await client.get(make_path(owner, "/export"))
+        check_problem(answer, 503, "later")
+        assert answer.headers["retry-after"] == "5"
+        app.state.export_slots.release()
+        for _ in range(2):  # each makes room for the next
+            assert (await client.get(make_path(owner, "/export"))).status_code == 200
 
 
 async def test_a_memory_and_a_user_are_forgotten(client: httpx.AsyncClient, owner: Owner) -> None:
@@ -344,7 +358,8 @@ async def test_without_write_memory_can_only_be_read(memory: GraphMemory, owner:
         assert "Rex" in (await client.post(make_path(owner, "/recall"), json={"question": "Rex?"})).text
         for method, rest in (("POST", "/turns"), ("POST", "/undo"), ("DELETE", "/memories/x"), ("DELETE", "")):
             answer = await client.request(method, make_path(owner, rest), json={} if method == "POST" else None)
-            check_problem(answer, 404, "/openapi.json")
+            check_problem(answer, 403, "read-only")
+        check_problem(await client.post(make_path(owner, "/nothing"), json={}), 404, "/openapi.json")
         routes = (await client.get("/openapi.json")).json()["paths"]
         assert {method for route in routes.values() for method in route} == {"get", "post"}
         assert [name for name, route in routes.items() if "post" in route] == [

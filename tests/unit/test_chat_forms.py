@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import zipfile
 from collections import Counter
@@ -678,3 +679,14 @@ def test_the_demo_s_own_form(read_form: Callable[..., Any]) -> None:
     assert read_form("conversation", content)[0][1][1] == "2025-03-14 11:01"
     with pytest.raises(errors.UnreadableTranscript, match="Mars"):
         read_form("conversation", content.replace("Europe/Lisbon", "Mars"), sets_zone=False)
+
+
+async def test_an_archive_that_cannot_be_read_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "chat.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("chat.txt", "no chat")
+    with pytest.raises(errors.UnreadableTranscript) as caught:
+        await ChatSource(path, "whatsapp", "home", "ana", ChatOptions(ZONE)).read_chat()
+    assert caught.tb is not None  # which keeps all that the reader had open
+    archives = [one for one in gc.get_objects() if isinstance(one, zipfile.ZipFile) and one.filename == str(path)]
+    assert [one.fp for one in archives if one is not archive] == [None]

@@ -318,13 +318,13 @@ def test_the_password_stays(tmp_path: Path) -> None:
 
 def test_private_files_are_private_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modes = []
-    write = Path.write_text
+    open_file = Path.open
 
-    def watched(self: Path, *args: Any, **more: Any) -> int:
+    def watched(self: Path, *args: Any, **more: Any) -> Any:
         modes.append(stat.S_IMODE(self.stat().st_mode))
-        return write(self, *args, **more)
+        return open_file(self, *args, **more)
 
-    monkeypatch.setattr(Path, "write_text", watched)
+    monkeypatch.setattr(Path, "open", watched)
     umask = os.umask(0)
     try:
         server.write_private_file(tmp_path / "secret", "one")

@@ -19,7 +19,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, check_owner, command
 from adk_graph_memory.cli.lazy_modules import asyncio, hosts, http_server, inspector, mcp_server, server_health, tokens
 from adk_graph_memory.cli.output import Output, announce, hide_status, replace_controls
-from adk_graph_memory.runtime.private_files import write_private_file
+from adk_graph_memory.runtime.private_files import open_private_file
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -322,7 +322,7 @@ def _read_token(file: Path | None) -> str:
     if file is None:
         raise UsageError("Name a file for the token: --token-file, or a public key: --jwt-key.")
     if not file.exists():
-        with write_private_file(file) as output:
+        with open_private_file(file) as output:
             output.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
     try:
         return file.read_text("utf-8").strip()

@@ -73,7 +73,8 @@ async def doctor(
 ) -> Output:
     """Check that every memory follows from what was said, and that no invariant is broken.
 
-    Exit code 1 if anything is wrong and was not mended.
+    Exit code 1 if anything is wrong and was not mended. What waits to be read, has no vector yet, or could not be
+    read is listed too, and is not wrong.
     """
     announce("Waiting for Neo4j")
     tally = CheckupTally()
@@ -87,7 +88,7 @@ async def doctor(
     is_ill = bool(tally.ill) or any(not finding.is_mended for finding in store)
     counts = {"users": tally.users, "ill": tally.ill, "mended": tally.mended, "unlisted": tally.unlisted}
     value = counts | {"store": store, "checkups": tally.checkups}
-    return Output(value, _format_checkups(tally, store), _list_hints(tally, store), int(is_ill))
+    return Output(value, _format_checkups(tally, store), list_hints(tally, store, mend=mend), int(is_ill))
 
 
 def _format_checkups(tally: CheckupTally, store: list[Finding]) -> RenderableType:
@@ -115,12 +116,15 @@ def _describe_finding(whose: str, finding: Finding) -> str:
     return f"{whose}: {finding.count:,} {finding.text}{details}{' – mended' if finding.is_mended else ''}"
 
 
-def _list_hints(tally: CheckupTally, store: list[Finding]) -> list[str]:
+def list_hints(tally: CheckupTally, store: list[Finding], *, mend: bool) -> list[str]:
+    """List what the user can do about it, each way once."""
     findings: Iterable[Finding] = (*store, *(finding for one in tally.checkups for finding in one.findings))
     ways = Counter(finding.way_out for finding in findings if finding.way_out)
     has_difference = any(one.differences and not one.is_mended for one in tally.checkups)
     if has_difference:
         ways["`adk-graph-memory doctor --mend` corrects the differences."] += 1
+    if any(one.unembedded and not mend for one in tally.checkups):
+        ways["`adk-graph-memory doctor --mend` embeds what has no vector, if there is an embedder."] += 1
     if any(one.unread for one in tally.checkups):
         ways["`adk-graph-memory reextract` rereads turns that no model could read."] += 1
     return list(ways)

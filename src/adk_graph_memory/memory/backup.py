@@ -17,7 +17,7 @@ from adk_graph_memory.memory.export import Export
 from adk_graph_memory.memory.imports import CheckedFile, ExportFile, ExportImporter
 from adk_graph_memory.records.portable import ExportReport, RestoreReport
 from adk_graph_memory.runtime import telemetry
-from adk_graph_memory.runtime.private_files import write_private_file
+from adk_graph_memory.runtime.private_files import open_private_file
 
 
 class _DiscardedLines(io.StringIO):
@@ -33,7 +33,7 @@ class _DiscardedLines(io.StringIO):
 @telemetry.trace_operation("export_memory")
 async def back_up_graph(engine: Engine, path: str | Path) -> ExportReport:
     """Write the whole graph into a file; :meth:`.GraphMemory.back_up` says what."""
-    with write_private_file(_check_path(path)) as file:
+    with open_private_file(_check_path(path)) as file:
         return await Export(engine.connection, file, is_backup=True).write_lines()
 
 
@@ -41,7 +41,7 @@ async def restore_graph(
     engine: Engine, path: str | Path, on_progress: Callable[[str], None] | None = None
 ) -> RestoreReport:
     """Make the graph of a backup again; :meth:`.GraphMemory.restore` says how."""
-    source = ExportFile(_check_path(path))
+    source = ExportFile(_check_path(path), "backup")
     checked = await source.check()
     key = _check_backup(source.path, checked)
     connection = engine.connection

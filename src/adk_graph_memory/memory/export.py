@@ -30,7 +30,7 @@ from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.portable import ExportHeader, ExportReport, PortableNode
 from adk_graph_memory.records.scopes import Scope, SharedMemory
 from adk_graph_memory.runtime import telemetry
-from adk_graph_memory.runtime.private_files import write_private_file
+from adk_graph_memory.runtime.private_files import open_private_file
 
 _HALF_A_HISTORY = (
     "an export cannot be limited to what was so at a time: half a history could not be derived again. Give "
@@ -64,7 +64,7 @@ async def export_memory(
     recorded_at = (as_of.recorded or datetime.now(UTC)) if as_of else None
     if not isinstance(target, str | Path):
         return await Export(engine.connection, target, app_name, user_id, recorded_at).write_lines()
-    with write_private_file(Path(target)) as file:
+    with open_private_file(Path(target)) as file:
         return await Export(engine.connection, file, app_name, user_id, recorded_at).write_lines()
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import artifacts, export_lines, schema, transfer, vector_slots
@@ -37,8 +37,7 @@ def make_format_error(place: str, expected: str, stood: str) -> errors.Unreadabl
     return errors.UnreadableTranscript(message, place=place, reason=stood)
 
 
-EXPECTED = "a file that `adk-graph-memory export` wrote"
-MEND = "Put back the line as the export wrote it, or export again, and import the file once more"
+MEND = "Put back the line as the {kind} wrote it, or make another {kind}, and {verb} the file once more"
 """What to do about a line that cannot be read."""
 EARLY_END = "it says that the file ends here, and more lines follow"
 
@@ -97,6 +96,8 @@ class UserSection:
     user_number: int
     start: int
     first_line: int
+    mend: str
+    """what to do about a line that cannot be read"""
     end: tuple[int, int] = field(default=(0, 0))
     """where the next section begins, and the number of its line, once this one was read"""
 
@@ -127,7 +128,7 @@ class UserSection:
                     before, content = bytes(content), bytearray()
                     row = _read_node(value, place, len(line), before)
             except errors.InvalidArgument as error:
-                row = SkippedRow(place, "unreadable", f"{error.reason}. {MEND}")
+                row = SkippedRow(place, "unreadable", f"{error.reason}. {self.mend}")
             position, number = position + len(line), number + 1
             if row is not None:
                 yield row
@@ -145,9 +146,23 @@ class CheckedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """A file that an export wrote."""
+    """A file that an export wrote, or a backup."""
 
     path: Path
+    kind: Literal["export", "backup"] = "export"
+
+    @property
+    def mend(self) -> str:
+        """What to do about a line that cannot be read."""
+        return MEND.format(kind=self.kind, verb="import" if self.kind == "export" else "restore")
+
+    @property
+    def _done(self) -> str:
+        return "imported" if self.kind == "export" else "restored"
+
+    def _make_error(self, place: str, stood: str) -> errors.UnreadableTranscript:
+        message = f"{place} cannot be {self._done}: {stood}. Expected a file that `adk-graph-memory {self.kind}` wrote."
+        return errors.UnreadableTranscript(message, place=place, reason=stood)
 
     async def check(self) -> CheckedFile:
         """Check that the file is whole and of a schema that we know, and return what it says of itself.
@@ -161,7 +176,7 @@ class ExportFile:
         try:
             return await asyncio.to_thread(self._check)
         except OSError as error:
-            raise make_format_error(str(self.path), EXPECTED, error.strerror or str(error)) from error
+            raise self._make_error(str(self.path), error.strerror or str(error)) from error
 
     def _check(self) -> CheckedFile:
         with self.path.open("rb") as file:
@@ -176,9 +191,9 @@ class ExportFile:
             footer = export_lines.parse_line(last).get("end")
         except errors.InvalidArgument:
             footer = None
-        again = "Nothing was imported: get the whole file, or export again."
+        again = f"Nothing was {self._done}: get the whole file, or make another {self.kind}."
         if not isinstance(footer, dict) or not last.endswith(b"\n"):
-            reason = "the file ends here, and its export wrote more"
+            reason = f"the file ends here, and its {self.kind} wrote more"
             raise errors.UnreadableTranscript(f"{place}: {reason}. {again}", place=place, reason=reason)
         if footer.get("lines") != lines - 1:
             reason = f"{footer.get('lines')} lines should stand before this one, and {lines - 1} do"
@@ -190,10 +205,10 @@ class ExportFile:
         try:
             value = export_lines.parse_line(line)
         except errors.InvalidArgument as error:
-            raise make_format_error(place, EXPECTED, error.reason) from error
+            raise self._make_error(place, error.reason) from error
         header = export_lines.decode_header(value)
         if header is None:
-            raise make_format_error(place, EXPECTED, f"it has the keys {', '.join(list(value)[:8])}")
+            raise self._make_error(place, f"it has the keys {', '.join(list(value)[:8])}")
         if value["version"] > export_lines.FORMAT_VERSION or header.schema > schema.get_schema_version():
             reason = (
                 f"adk-graph-memory {header.package} wrote it, in schema {header.schema} and format {value['version']}; "
@@ -203,7 +218,7 @@ class ExportFile:
             raise errors.UnreadableTranscript(message, place=place, reason=reason)
         if not schema.knows_schema(header.schema, header.checksum):
             reason = f"another development version of adk-graph-memory wrote it (schema {header.schema})"
-            message = f"{place}: {reason}, and this one does not know it. Import it with the version that wrote it."
+            message = f"{place}: {reason}, and this one does not know it. Use the version that wrote it."
             raise errors.UnreadableTranscript(message, place=place, reason=reason)
         return header
 
@@ -231,7 +246,7 @@ class ExportFile:
                         continue
                     section = self._open_section(file, value, place, position, number)
                 except errors.InvalidArgument as error:
-                    yield SkippedRow(place, "unreadable", f"{error.reason}. {MEND}")
+                    yield SkippedRow(place, "unreadable", f"{error.reason}. {self.mend}")
                     continue
                 yield section
                 if section.end == (0, 0):
@@ -246,7 +261,7 @@ class ExportFile:
         if node.place.label != "User":
             raise errors.InvalidArgument(reason="it is of a user whose own line cannot be read")
         Scope.from_graph(node.properties["app_name"], node.properties["user_id"])
-        return UserSection(file, self.path, place, node, value.get("of", 0), position, number)
+        return UserSection(file, self.path, place, node, value.get("of", 0), position, number, self.mend)
 
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Write what people said into files that only their owner may read."""
+"""Write what people said, and passwords, into files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -27,13 +27,29 @@ def check_file_path(path: Path) -> None:
 
 
 @contextmanager
-def write_private_file(path: Path) -> Iterator[TextIO]:
+def open_private_file(path: Path) -> Iterator[TextIO]:
     """Open a text file for writing that takes its place only when it is complete.
 
     Raises:
         errors.InvalidArgument: the file cannot be written.
     """
     check_file_path(path)
+    try:
+        with _replace_file(path) as file:
+            yield file
+    except OSError as error:
+        reason = f"{path} cannot be written ({error.strerror or error}); name another file"
+        raise errors.InvalidArgument(reason=reason) from error
+
+
+def write_private_file(path: Path, text: str) -> None:
+    """Write a file, replacing an older one only when it is complete."""
+    with _replace_file(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def _replace_file(path: Path) -> Iterator[TextIO]:
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         partial.touch(mode=0o600, exist_ok=False)
@@ -42,8 +58,5 @@ def write_private_file(path: Path) -> Iterator[TextIO]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except OSError as error:
-        reason = f"{path} cannot be written ({error.strerror or error}); name another file"
-        raise errors.InvalidArgument(reason=reason) from error
     finally:
         partial.unlink(missing_ok=True)

@@ -14,8 +14,9 @@ from neo4j import exceptions
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.local_neo4j import jars, server
-from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, find_process, list_home_arguments, write_private_file
+from adk_graph_memory.graph.local_neo4j.server import LocalNeo4j, find_process, list_home_arguments
 from adk_graph_memory.runtime import environment
+from adk_graph_memory.runtime.private_files import write_private_file
 
 HEAP, PAGE_CACHE = "1g", "512m"
 """The memory that the server gets; docker-compose.yml gives as much."""

@@ -30,6 +30,7 @@ from adk_graph_memory.graph.local_neo4j import jars
 from adk_graph_memory.graph.local_neo4j.jars import Java
 from adk_graph_memory.graph.sync_driver import open_session
 from adk_graph_memory.records.scopes import check_flags
+from adk_graph_memory.runtime.private_files import write_private_file
 
 # Ask Linux for SIGTERM when the parent ends, exit if it has ended already, then exec the command. This is a separate
 # program because preexec_fn, the other way to run code in the child, can deadlock in a process with threads.
@@ -216,17 +217,6 @@ def is_store_locked(home: Path) -> bool:
 def is_disk_full(home: Path) -> bool:
     """Whether less than 1 MiB is free; a server may take minutes to report a full disk, or fail to log it."""
     return shutil.disk_usage(home).free < 2**20
-
-
-def write_private_file(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, replacing an older one atomically."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=0o600, exist_ok=False)
-    temporary.write_text(text, "utf-8")
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def ensure_password(home: Path) -> str:

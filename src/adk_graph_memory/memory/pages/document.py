@@ -30,7 +30,7 @@ from adk_graph_memory.records.facts import AsOf
 from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
 from adk_graph_memory.records.results import StoredFact
 from adk_graph_memory.records.scopes import Scope, check_count, check_text
-from adk_graph_memory.runtime.private_files import write_private_file
+from adk_graph_memory.runtime.private_files import open_private_file
 
 _SHARED_TEXT = re.compile(r"""(>|=")([^<>"]{24,})(?=[<"])""")
 """A text or the value of an attribute that is long enough to be worth a number."""
@@ -50,7 +50,7 @@ class MemoryView:
             errors.InvalidArgument: the file cannot be written.
         """
         file = Path(path)
-        with write_private_file(file) as output:
+        with open_private_file(file) as output:
             output.write(self.html)
         return file
 

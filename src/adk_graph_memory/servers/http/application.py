@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib import metadata
 from urllib.parse import quote
 
@@ -61,9 +62,9 @@ def make_http_app(memory: GraphMemory, identify: Identify[Request], *, write: bo
         redirect_slashes=False,
     )
     app.state.memory, app.state.identify = memory, identify
+    app.state.export_slots = asyncio.Semaphore(routes.MAX_EXPORTS)
     app.include_router(routes.reading)
-    if write:
-        app.include_router(routes.writing)
+    app.include_router(routes.writing if write else routes.make_refusals())
     for kind in (errors.GraphMemoryError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)
     app.add_middleware(Bounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
 from datetime import datetime
@@ -14,6 +15,7 @@ from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from adk_graph_memory import errors
@@ -41,6 +43,10 @@ T = TypeVar("T")
 OWNER_PATH = "/v1/apps/{app_name}/users/{user_id}"
 reading, writing = APIRouter(prefix=OWNER_PATH), APIRouter(prefix=OWNER_PATH)
 MAX_TURNS, MAX_DEPTH, CHUNK_BYTES = 1_000, 32, 1 << 16
+MAX_EXPORTS = 2
+"""Exports that may run at a time: each takes a thread of work and a file as large as a memory."""
+MANY_EXPORTS = f"{MAX_EXPORTS} exports are running, and no more may: send this request again later."
+READ_ONLY = "This service is read-only: start it without --read-only, or make it with write=True, to change memory."
 NOT_YOURS = "This request may not use this memory: the token, or your application, opens another."
 NO_TURN_ID = "A turn without an id needs the header Idempotency-Key, so that a repeated request stores nothing twice."
 KEY_USED = "This Idempotency-Key came with another text, author or role before. Nothing was stored: send a new key."
@@ -191,10 +197,18 @@ async def get_profile(user: User) -> UserProfile:
     return UserProfile(text=profile.text, items=list(profile.items))
 
 
-async def open_file() -> AsyncIterator[BinaryIO]:
-    """Open a file without a name, which is gone once the answer is sent."""
-    with TemporaryFile() as file:
-        yield file
+async def open_file(request: Request) -> AsyncIterator[BinaryIO]:
+    """Open a file without a name, which is gone once the answer is sent; only some may be open at a time.
+
+    Raises:
+        HTTPException: 503 if as many exports run as may.
+    """
+    slots: asyncio.Semaphore = request.app.state.export_slots
+    if slots.locked():
+        raise HTTPException(503, MANY_EXPORTS)
+    async with slots:
+        with TemporaryFile() as file:
+            yield file
 
 
 @reading.get("/export", response_class=StreamingResponse)
@@ -361,3 +375,18 @@ async def forget_user(
     if confirm != user.scope.user_id:
         raise errors.InvalidArgument(reason="confirm does not repeat the user's id, so nothing was forgotten")
     return await user.forget_user(sessions=sessions, artifacts=artifacts)
+
+
+def make_refusals() -> APIRouter:
+    """Make routes that say of each request which would change memory that nothing here does."""
+    refusing = APIRouter()
+
+    async def refuse_change() -> None:
+        raise HTTPException(403, READ_ONLY)
+
+    for route in writing.routes:
+        if isinstance(route, APIRoute):
+            refusing.add_api_route(
+                route.path, refuse_change, methods=sorted(route.methods or ()), include_in_schema=False
+            )
+    return refusing

@@ -51,6 +51,11 @@ class ChatFiles:
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise make_format_error(str(path)[:200], "a file, a folder or a ZIP archive", str(error)[:200]) from error
 
+    def close(self) -> None:
+        """Close the archive, if it is one."""
+        if self._archive:
+            self._archive.close()
+
     def list_names(self) -> list[str]:
         """List the files' names, with the folders that they are in."""
         if self._archive:

@@ -6,6 +6,7 @@ import asyncio
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -61,7 +62,8 @@ class ChatSource:
         await asyncio.to_thread(self._read_rows)
 
     def _read_rows(self) -> None:
-        rows = [_check_names(row) for row in FORMS[self._form].read(ChatFiles(self._path), self._options)]
+        with closing(ChatFiles(self._path)) as files:
+            rows = [_check_names(row) for row in FORMS[self._form].read(files, self._options)]
         self._skipped = [row for row in rows if isinstance(row, SkippedRow)]
         messages = [row for row in rows if isinstance(row, Message)]
         self.speakers = Counter(message.author for message in messages)
