@@ -81,6 +81,39 @@ async def test_a_chat_comes_once_and_then_what_is_new(memory: GraphMemory, app_n
     assert (found.author, found.at) == ("Ben", datetime(2024, 12, 25, 9, tzinfo=ZoneInfo("Europe/Berlin")))
 
 
+TABLE = """\
+time,author,text
+2025-03-14T23:30:00+01:00,Ana,Rex hides.
+1741993200,Ben,So does Tom.
+2025-03-15 00:10,Ana,Good night!
+"""
+
+
+@pytest.mark.parametrize(("form", "content"), [("whatsapp", CHAT), ("csv", TABLE)], ids=["whatsapp", "csv"])
+async def test_a_chat_comes_once_whatever_its_zone_is_said_to_be(
+    memory: GraphMemory, app_name: str, tmp_path: Path, form: str, content: str
+) -> None:
+    path = tmp_path / "chat"
+    path.write_text(content)
+    receipts = [
+        await import_source(
+            memory, str(path), ImportOptions(form, app_name, "ana", chat=ChatOptions(ZoneInfo(zone), me="Ana"))
+        )
+        for zone in ("Europe/Berlin", "America/Los_Angeles", "Asia/Tokyo")
+    ]
+    first, *others = (receipt.sessions | {"messages": receipt.events["read"]} for receipt in receipts)
+    assert first.pop("new") == 2
+    assert others == [first | {"known": 2}] * 2
+
+
+def test_a_line_that_may_be_a_quote_is_named_and_no_failure(tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(CHAT + "01.02.24, 09:00 - Cid: I moved to Faro.\n25.12.24, 09:00 - Ana: He wrote this.\n")
+    owner = ("--app", "home", "--user", "ana", "--me", "Ana")
+    result = CliRunner().invoke(app, ["import", "--from", "whatsapp", str(path), *owner, "--dry-run"])
+    assert (result.exit_code, "line 7" in result.stderr, "it is a quote there" in result.stderr) == (0, True, True)
+
+
 async def test_two_chats_that_begin_alike_stay_apart(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
     for name, minute in (("Ben", 5), ("Cid", 7)):
         path = tmp_path / f"{name}.txt"

@@ -534,7 +534,7 @@ def test_a_quoted_header_begins_no_message(read_form: Callable[..., Any]) -> Non
             ("Ben", "2024-12-31 21:06", "Sorry"),
             ("Ana", "2024-12-31 21:07", "You said it"),
         ],
-        {"unreadable": 1},
+        {"dated before the message above it": 1},
     )
     late = "31/12/24, 21:05 - Ana: a\n30/12/24, 10:00 - Ben: from before\n30/12/24, 11:00 - Ben: and after\n"
     assert len(read_form("whatsapp", late)[0]) == 3

@@ -23,6 +23,8 @@ LOOSE = "without one of its nodes"
 """The kind of an export's relationships with a node that was written while the export ran."""
 SYSTEM_LINE, MEDIA, SUPERSEDED_ANSWER = "of the service itself", "without words", "replaced by another answer"
 """Kinds of a chat's rows that are no message: notices and tools; pictures and recordings; branches that were left."""
+EARLIER = "dated before the message above it"
+"""The kind of a chat's line that is probably a quote: it is named, and nobody has to mend it."""
 HARMLESS_KINDS = frozenset(
     ("of another app or user", "expired", "without a fact", LOOSE, SYSTEM_LINE, MEDIA, SUPERSEDED_ANSWER)
 )
@@ -45,7 +47,7 @@ class ImportReceipt:
     skipped: dict[str, int]
     """how many rows were left out, by kind of problem"""
     problems: tuple[SkippedRow, ...]
-    """the first of those that somebody has to mend"""
+    """the first of those that somebody has to mend, or to look at"""
     apps: dict[str, int] = field(default_factory=dict)
     users: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
@@ -66,7 +68,7 @@ class ImportReceipt:
     @property
     def has_problems(self) -> bool:
         """Whether something was left out that somebody has to mend."""
-        return not HARMLESS_KINDS.issuperset(self.skipped)
+        return not {*HARMLESS_KINDS, EARLIER}.issuperset(self.skipped)
 
 
 class Tally:

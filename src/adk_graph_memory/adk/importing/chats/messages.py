@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from adk_graph_memory import errors
@@ -15,12 +15,16 @@ USER_AUTHOR, AGENT_AUTHOR = "user", "assistant"
 
 
 class Message(NamedTuple):
-    """What somebody said; ``session_id`` is None where the chat is one, which is then parted by days."""
+    """What somebody said; ``session_id`` is None where the chat is one, which is then parted by days.
+
+    Ids and days rest on ``written``: the time as the file has it, whatever zone it is said to be of.
+    """
 
     place: str
     author: str
     text: str
     at: datetime
+    written: datetime
     is_agent: bool = False
     session_id: str | None = None
     id: str | None = None
@@ -67,8 +71,14 @@ def make_message(
     try:
         said, speaker = check_text(text, "text"), check_text(author, "author")
         moment = parse_moment(at, options.zone, "time") or options.at
+        written = parse_moment(at, UTC, "time") or (moment and read_clock(moment))
     except errors.InvalidArgument as error:
         return SkippedRow(place, "unreadable", error.reason)
-    if moment is None:
+    if moment is None or written is None:
         return SkippedRow(place, "without a time", "it has no time: give --at, a day or a time for all of them")
-    return Message(place, speaker, said, moment, is_agent, session_id, id)
+    return Message(place, speaker, said, moment, written, is_agent, session_id, id)
+
+
+def read_clock(moment: datetime) -> datetime:
+    """What a clock shows at a moment, as if it were of UTC."""
+    return moment.replace(tzinfo=UTC)

@@ -75,10 +75,8 @@ class ChatSource:
         for message in messages:
             id = message.session_id
             if id is None:
-                day = f"{self._form}-{message.at.astimezone(self._options.zone).date().isoformat()}-"
-                id = self._days.setdefault(
-                    day, f"{day}{digest(message.author, message.at.isoformat(), message.text)[:8]}"
-                )
+                day = f"{self._form}-{message.written.date().isoformat()}-"
+                id = self._days.setdefault(day, f"{day}{_identify_message(message)[:8]}")
             is_namesake = message.author.casefold() == USER_AUTHOR
             is_me = message.author == me and not message.is_agent
             author = USER_AUTHOR if is_me else "another user" if is_namesake else message.author
@@ -132,11 +130,15 @@ class ChatSource:
             yield events[start : start + PAGE_SIZE]
 
 
+def _identify_message(message: Message) -> str:
+    return digest(message.author, message.written.isoformat(), message.text)
+
+
 def _identify_messages(messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
     """Give each of a session's messages an id: its own, or one of what was said, by whom and when."""
     seen = Counter[str]()
     for message in messages:
-        id = message.id or digest(message.author, message.at.isoformat(), message.text)
+        id = message.id or _identify_message(message)
         seen[id] += 1
         yield id if seen[id] == 1 else f"{id}-{seen[id]}", message
 

@@ -69,7 +69,8 @@ def _read_lines(text: str, path: str, options: ChatOptions) -> Iterator[Row]:
     order = choose_date_order([match for match in matches if match], options.date_order, path, may_fall=True)
     for (place, row), match in zip(table, matches, strict=True):
         try:
-            at = parse_local_time(match, order, options.zone).isoformat() if match else row["time"].strip()
+            local_time = parse_local_time(match, order, options.zone).replace(tzinfo=None) if match else None
+            at = local_time.isoformat() if local_time else row["time"].strip()
         except ValueError as error:
             yield SkippedRow(place, "unreadable", f"{row['time']!r} is no time ({error})")
             continue

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 
 from adk_graph_memory.adk.importing.chats.files import ChatFiles
-from adk_graph_memory.adk.importing.chats.messages import ChatOptions, Message, Row
+from adk_graph_memory.adk.importing.chats.messages import ChatOptions, Message, Row, read_clock
 from adk_graph_memory.adk.importing.chats.written_days import (
     CLOCK,
     DATE,
@@ -19,7 +19,7 @@ from adk_graph_memory.adk.importing.chats.written_days import (
     parse_local_time,
 )
 from adk_graph_memory.memory.imports import make_format_error
-from adk_graph_memory.records.reports import MEDIA, SYSTEM_LINE, SkippedRow
+from adk_graph_memory.records.reports import EARLIER, MEDIA, SYSTEM_LINE, SkippedRow
 
 _EXPECTED = "a chat that WhatsApp exported: lines such as `31.12.24, 21:05 - Ana: Hello`"
 _HEADER = re.compile(
@@ -85,7 +85,7 @@ def read_whatsapp(files: ChatFiles, options: ChatOptions) -> Iterator[Row]:
     for number, (place, text, at) in enumerate(dated):
         if number in quotes:
             reason = "it is dated before the message above it: if it is a quote there, put a `>` before it"
-            yield SkippedRow(place, "unreadable", reason)
+            yield SkippedRow(place, EARLIER, reason)
         else:
             yield _read_message(place, text, at)
 
@@ -147,7 +147,7 @@ def _read_message(place: str, text: str, at: datetime) -> Row:
         return SkippedRow(place, MEDIA, speaker[2].strip(f"{MARKS} \n")[:80])
     if _DELETED.match(plain) or (said[0] in MARKS and not _is_said(said)):
         return SkippedRow(place, SYSTEM_LINE, plain[:80])
-    return Message(place, author, plain, at)
+    return Message(place, author, plain, at, read_clock(at))
 
 
 def _is_said(marked: str) -> bool:
