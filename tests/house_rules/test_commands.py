@@ -58,7 +58,7 @@ def test_what_destroys_asks_first() -> None:
 
 def test_a_place_in_a_list_can_be_gone_on_from() -> None:
     paged = {name for name in COMMANDS if "--after" in options(name)}
-    assert paged == {"apps", "users", "sessions", "events", "facts", "entities"}
+    assert paged == {"apps", "users", "sessions", "events", "facts", "entities", "documents"}
     assert all("--limit" in options(name) for name in paged)
 
 
