@@ -246,6 +246,17 @@ async def test_a_conversation_shows_what_was_read_from_each_turn(client: httpx.A
     assert "Lovely." in page.text
 
 
+@pytest.mark.slow
+async def test_a_document_is_shown_as_a_conversation(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    memory.engine.language_model._replies.append(make_reply())  # type: ignore[union-attr]
+    await memory.user(**owner).remember_document("# Pets\n\nNo dogs.", title="Lease / flat 7", author="Krause GmbH")
+    page = await get_page(client, "/sessions")
+    [path] = [address for address in page.list_addresses() if "Lease" in address]
+    assert "No dogs." in (await get_page(client, path)).text
+
+
 async def test_what_waits_is_listed_with_its_reason_and_read_again(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
