@@ -79,6 +79,7 @@ def make_web_app(memory: GraphMemory, title: str) -> FastAPI:
     """
     load_templates()
     app = FastAPI(title=title, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json", redirect_slashes=False)
+    app.state.memory = memory
     app.mount("/static", StaticFiles(directory=STATIC_FOLDER))
     app.add_exception_handler(errors.GraphMemoryError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_error)
@@ -110,7 +111,7 @@ class SecurityHeaders:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     """Say what is wrong: on a page, in the dialog of a change, or as JSON."""
-    status_code, message = describe_error(request, request.app.state.reception.memory, error)
+    status_code, message = describe_error(request, request.app.state.memory, error)
     root_path = request.scope.get("root_path", "")
     if request.url.path.removeprefix(root_path).startswith("/api/"):
         return JSONResponse({"error": type(error).__name__, "message": message}, status_code)
