@@ -33,6 +33,7 @@ from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.importing.importer import ImportOptions, import_source
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.extraction.pictures import UNDESCRIBED
+from adk_graph_memory.graph import inspection
 from adk_graph_memory.memory.user_memory import UserMemory
 from adk_graph_memory.models import prompts
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -138,6 +139,10 @@ def ada(memory: GraphMemory, app_name: str) -> UserMemory:
 
 async def remember(user: UserMemory, *events: Event, session_id: str = "s") -> Any:
     return await user.remember(memory_codec.make_turns(events), session_id=session_id)
+
+
+async def list_turns(user: UserMemory) -> list[Any]:
+    return [turn for turn in await inspection.fetch_session_turns(user.graph, "s", limit=50) if turn.memory_id]
 
 
 def list_pictures(request: LlmRequest) -> list[bytes]:
@@ -303,7 +308,7 @@ async def test_a_model_that_is_away_leaves_the_turn_pending(neo4j_server: Any, a
         turns = memory_codec.make_turns([make_event("e1", "Look!", "beach.png")])
         with pytest.raises(errors.ModelFailed):
             await user.remember(turns, session_id="s")
-        report = await user.remember(turns, session_id="s")
+        [report] = await memory.resume(app_name=app_name)
         assert (report.turns, report.dropped.get(UNDESCRIBED)) == (1, None)
         assert SEEN["beach.png"] in {one.text async for one in user.facts()}
 
@@ -326,6 +331,8 @@ async def test_a_picture_cannot_end_what_a_person_said_or_ask_to_forget(neo4j_se
             quote = "I live in Porto"
             facts = [{**place, "ref": 1, "text": "Ada lives in Porto.", "quote": quote, "turns": [0]}]
             return json.dumps({"entities": entities, "facts": facts})
+        if sign not in turns[0]:
+            return json.dumps({"forget": [{"request": 0, "turns": [0]}]} if "Forget" in turns[0] else {})
         quote = "Ada no longer lives in Porto."
         fact = {
             **place,
@@ -342,12 +349,80 @@ async def test_a_picture_cannot_end_what_a_person_said_or_ask_to_forget(neo4j_se
     async with make_memory(neo4j_server, model=ScriptedLlm.from_replies(*[read] * 20)) as memory:
         user = memory.user(app_name, "ada")
         await remember(user, make_event("e1", "I live in Porto."))
-        await remember(user, make_event("e2", "", "beach.png", at=1_770_000_100.0))
+        await remember(user, make_event("e2", "Look!", "beach.png", at=1_770_000_100.0))
+        assert [turn.text for turn in await list_turns(user)] == [
+            "I live in Porto.",
+            f"Look!\n[image beach.png: {sign}]",
+        ]
         facts = {one.text: one async for one in user.facts()}
         assert facts["Ada lives in Porto."].state == "current"
         assert facts["Ada no longer lives in Porto."].origin == "picture"
         assert facts["Ada no longer lives in Porto."].modality == "reported"
+        await remember(user, make_event("e3", "Forget what I said today.", "beach.png", at=1_770_000_200.0))
+        assert [turn.text for turn in await list_turns(user)] == ["I live in Porto."]
         assert "Root" not in [name async for entity in user.entities() for name in entity.aliases]
+
+
+async def test_an_artifact_without_a_name_of_its_own_is_described_by_its_type(neo4j_server: Any, app_name: str) -> None:
+    owner = {"app_name": app_name, "user_id": "ada"}
+    settings = neo4j_server.settings(label_prefix=PREFIX)
+    async with (
+        Neo4jArtifactService(settings=settings) as artifacts,
+        make_memory(neo4j_server, model=make_seeing()) as memory,
+    ):
+        await artifacts.save_artifact(
+            **owner, session_id="s", filename="artifact_e1_0", artifact=make_part("beach.png")
+        )
+        words = [types.Part(text="Look!"), types.Part(text='[Uploaded Artifact: "artifact_e1_0"]')]
+        event = Event(
+            id="e1", author="user", content=types.Content(role="user", parts=words), timestamp=1_770_000_000.0
+        )
+        user = memory.user(**owner)
+        await remember(user, event)
+        [found] = await list_turns(user)
+        assert found.text == f"Look!\n[image artifact_e1_0: {SEEN['beach.png']}]"
+        assert [(part.mime_type, part.version) for part in found.shown] == [("image/png", 0)]
+
+
+async def test_another_file_of_the_same_name_is_not_taken_for_the_picture(neo4j_server: Any, app_name: str) -> None:
+    owner = {"app_name": app_name, "user_id": "ada"}
+    settings = neo4j_server.settings(label_prefix=PREFIX)
+    async with (
+        Neo4jArtifactService(settings=settings) as artifacts,
+        make_memory(neo4j_server, model=make_seeing()) as memory,
+    ):
+        await artifacts.save_artifact(**owner, session_id="s", filename="beach.png", artifact=make_part("cat.png"))
+        turns = memory_codec.make_turns([make_event("e1", "Look!", "beach.png")])
+        async with make_memory(neo4j_server, model=make_seeing()) as other:  # a process that ends
+            await other.user(**owner).enqueue(turns, session_id="s")
+        await memory.resume(app_name=app_name)
+        assert [turn.text for turn in await list_turns(memory.user(**owner))] == ["Look!\n[image beach.png]"]
+
+
+async def test_a_picture_that_one_model_refused_is_described_by_the_next(neo4j_server: Any, app_name: str) -> None:
+    owner, event = {"app_name": app_name, "user_id": "ada"}, make_event("e1", "Look!", "beach.png")
+    refusal = genai_errors.ClientError(400, {"error": {"message": "no pictures", "status": "INVALID_ARGUMENT"}})
+    blind = make_seeing(refusal)
+    blind.model = "blind"
+    async with make_memory(neo4j_server, model=blind) as memory:
+        async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+            session = await sessions.create_session(**owner, session_id="s")
+            await sessions.append_event(session, event)
+        report = await remember(memory.user(**owner), event)
+        assert (report.dropped[UNDESCRIBED], len(await list_turns(memory.user(**owner)))) == (1, 1)
+    async with make_memory(neo4j_server, model=make_seeing()) as memory:
+        async for outdated in memory.outdated_sessions(app_name=app_name):
+            await memory.reextract(outdated)
+        [found] = await list_turns(memory.user(**owner))
+        assert found.text == f"Look!\n[image beach.png: {SEEN['beach.png']}]"
+
+
+async def test_an_edit_of_the_words_keeps_the_description(memory: GraphMemory, ada: UserMemory) -> None:
+    await remember(ada, make_event("e1", "Look!", "beach.png"))
+    await remember(ada, make_event("e1", "Look at that!", "beach.png"))
+    [turn] = await list_turns(ada)
+    assert turn.text == f"Look at that!\n[image beach.png: {SEEN['beach.png']}]"
+    assert count_seen(memory) == 1
 
 
 async def test_what_a_model_sees_is_redacted(neo4j_server: Any, app_name: str) -> None:

@@ -25,12 +25,15 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def collect_artifact_versions(events: Iterable[Event]) -> dict[tuple[str, str], int]:
-    """Collect the versions of artifacts that were saved, by invocation and name: the event of a file may not say it."""
-    return {
-        (event.invocation_id, name): version
-        for event in events
-        for name, version in event.actions.artifact_delta.items()
-    }
+    """Collect the first version of each artifact that an invocation saved, by invocation and name.
+
+    ADK saves what a user sends before all else, and says so in a later event.
+    """
+    versions: dict[tuple[str, str], int] = {}
+    for event in events:
+        for name, version in event.actions.artifact_delta.items():
+            versions.setdefault((event.invocation_id, name), version)
+    return versions
 
 
 def split_shown_parts(event: Event, versions: Mapping[tuple[str, str], int]) -> tuple[str, list[ShownPart]]:

@@ -152,9 +152,34 @@ class ModelExtractor:
             answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._limits)
         except errors.ReplyTruncated as error:
             if error.answer is not None:
-                error.answer = await asyncio.to_thread(self._read_answer, error.answer, pieces, known_entities, context)
+                answer = await self._drop_shown_requests(error.answer, (*context, *pieces), start=-len(context))
+                error.answer = await asyncio.to_thread(self._read_answer, answer, pieces, known_entities, context)
             raise
+        answer = await self._drop_shown_requests(answer, (*context, *pieces), start=-len(context))
         return await asyncio.to_thread(self._read_answer, answer, pieces, known_entities, context)
+
+    async def _drop_shown_requests(
+        self, answer: llm.ModelAnswer[ExtractionReply], pieces: Sequence[Piece], *, start: int
+    ) -> llm.ModelAnswer[ExtractionReply]:
+        """Drop the requests to forget that the model does not find in their author's own words: a picture makes them.
+
+        Args:
+            answer: the model's answer.
+            pieces: what it was shown, in order.
+            start: the number of the first piece.
+        """
+        requests = []
+        for request in answer.reply.forget:
+            place = request.request - start
+            turn = pieces[place].turn if 0 <= place < len(pieces) else None
+            if turn is not None and any(part.description for part in turn.shown):
+                prompt = await asyncio.to_thread(self._fill_prompt, [Piece(turn.show_parts(()))], (), ())
+                control = await llm.generate_structured(self._model, prompt, ExtractionReply, self._limits)
+                answer = answer._replace(usage=answer.usage + control.usage)
+                if not control.reply.forget:
+                    continue
+            requests.append(request)
+        return answer._replace(reply=answer.reply.model_copy(update={"forget": requests}))
 
     def _fill_prompt(
         self, pieces: Sequence[Piece], known_entities: Sequence[KnownEntity], context: Sequence[Piece]
@@ -454,7 +479,7 @@ def _report(fact: ExtractedFact) -> ExtractedFact:
 
 
 def _report_shown(fact: ExtractedFact) -> ExtractedFact:
-    """Return the fact, as hearsay if only pictures tell it."""
+    """Return the fact, as hearsay if it rests on pictures alone."""
     is_shown = all(source.origin == "picture" for source in fact.sources)
     return replace(_report(fact), is_correction=False) if is_shown else fact
 

@@ -1,7 +1,8 @@
-"""Ask a model what pictures show, in few calls, and at once only as much as a request may hold."""
+"""Ask a model what pictures show, in calls of a bounded size."""
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,24 +127,31 @@ def _group_pictures(pictures: Sequence[Picture]) -> Iterator[list[Picture]]:
 
 
 class PictureCache:
-    """Keeps the bytes of pictures that wait in this process to be described, the latest ones.
+    """Keeps the bytes of pictures that wait in this process to be described, the latest ones; any thread may use it.
 
     Args:
         size: bytes to keep, at most.
     """
 
     def __init__(self, size: int) -> None:
-        self._free, self._contents = size, OrderedDict[str, bytes]()
+        self._lock, self._free, self._contents = threading.Lock(), size, OrderedDict[str, bytes]()
 
     def keep_contents(self, turns: Iterable[Turn]) -> None:
         """Keep the bytes of the pictures that these turns show."""
-        for part in (part for turn in turns for part in turn.shown if part.is_picture):
-            if part.content and len(part.content) <= MAX_PICTURE_BYTES and part.key not in self._contents:
-                self._contents[part.key] = part.content
-                self._free -= len(part.content)
-        while self._free < 0:
-            _, content = self._contents.popitem(last=False)
-            self._free += len(content)
+        with self._lock:
+            for part in (part for turn in turns for part in turn.shown if part.is_picture):
+                if part.content and len(part.content) <= MAX_PICTURE_BYTES and part.key not in self._contents:
+                    self._contents[part.key] = part.content
+                    self._free -= len(part.content)
+            while self._free < 0:
+                _, content = self._contents.popitem(last=False)
+                self._free += len(content)
+
+    def drop_contents(self, turns: Iterable[Turn]) -> None:
+        """Drop the bytes of the pictures that these turns show: they were read."""
+        with self._lock:
+            for part in (part for turn in turns for part in turn.shown):
+                self._free += len(self._contents.pop(part.key, b""))
 
     def find_content(self, key: str) -> bytes | None:
         """Find a picture's bytes."""

@@ -376,7 +376,6 @@ def apply_remarks(
         remarks=tuple(Remark(id, remark.kind, remark.origin.strip()) for id, remark in sorted(remarks.items())),
     )
     borrowed_ids = {id for id, remark in remarks.items() if remark.kind in _BORROWED_KINDS}
-    borrowed_ids |= {turn.id for turn in turns if any(part.description for part in turn.shown)}
     forget: set[str] = set()
     for request in reply.forget:
         ids = set(_collect_forget_ids(request, turns_by_number, borrowed_ids))
@@ -395,8 +394,6 @@ def _collect_forget_ids(
     asking_turn = turns_by_number.get(request.request)
     if asking_turn is None or asking_turn.role != "user" or asking_turn.origin in IMPERSONAL_ORIGINS:
         return
-    if not asking_turn.author_text.strip():
-        return  # a picture asks for it
     for turn in (asking_turn, *(turns_by_number[number] for number in request.turns if number in turns_by_number)):
         may_forget = turn.author == asking_turn.author or turn.role == "model"
         if turn is asking_turn or (may_forget and asking_turn.id not in borrowed_ids):

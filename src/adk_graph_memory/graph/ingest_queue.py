@@ -158,7 +158,8 @@ async def lease_turns(
         leased_windows = LeasedWindows(busy=len(rows) - len(unread))
         if unread:
             first = next(iter(unread.values()))
-            unread_turns = _number_turns([turn for turn in turns if turn.id in unread], unread, session_id)
+            kept = [_keep_descriptions(turn, unread[turn.id]["shown"]) for turn in turns if turn.id in unread]
+            unread_turns = _number_turns(kept, unread, session_id)
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
             windows, turn_rows = await asyncio.to_thread(_split_windows, split, unread_turns, lease, session_id)
             place = {"session_id": session_id, "uid": first["uid"], "foreign_uid": foreign_uid}
@@ -215,6 +216,19 @@ def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
     )
     unembedded = {memory["id"]: Passage(memory["text"], memory["before"]) for memory in row["unembedded"]}
     return replace(first, unembedded_passages=unembedded), *others
+
+
+def _keep_descriptions(turn: Turn, column: Sequence[str] | None) -> Turn:
+    """Give the parts of an edited turn the descriptions that they had."""
+    if not (turn.shown and column):
+        return turn
+    former = {part.key: part for part in read_shown(column) if part.described_by}
+    return turn.show_parts(
+        replace(part, description=former[part.key].description, described_by=former[part.key].described_by)
+        if part.key in former and not part.described_by
+        else part
+        for part in turn.shown
+    )
 
 
 def _number_turns(turns: Sequence[Turn], unread: Mapping[str, Record], session_id: str) -> list[Turn]:

@@ -193,6 +193,8 @@ class _PastUser:
             if id := self._reading_ids.get(properties["memory_id"]):
                 properties["ingest"] = id
             return replace(node, properties=properties, edges=tuple(edges))
+        if "own_text" in properties:
+            properties["text"] = properties["own_text"] or None
         properties = {name: value for name, value in properties.items() if name not in _MEMORY_PROPERTIES}
         labels = tuple(label for label in node.labels if label != "Memory")
         return replace(node, labels=labels, properties=properties, edges=tuple(edges), vector=None, tokens=None)

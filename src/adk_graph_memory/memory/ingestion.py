@@ -170,6 +170,7 @@ class Ingestion:
             for window, task in zip(leases.windows, tasks, strict=True):
                 try:
                     window_report = await self._write_window(*await task)
+                    self._user.engine.picture_cache.drop_contents(window.turns)
                     if not window_report.busy:
                         telemetry.record_ingest(window_report.facts, time.monotonic() - start_time)
                     report += window_report
@@ -388,7 +389,6 @@ async def remember_turns(
 async def enqueue_turns(user: UserContext, turns: Sequence[Turn], *, session_id: str) -> int:
     """Store the new turns as pending, for a later :func:`resume_ingests`; return how many there are."""
     turns = await _clean_turns(user, session_id, turns)
-    user.engine.picture_cache.keep_contents(turns)
     return await _make_ingestion(user).enqueue_turns(session_id, turns) if turns else 0
 
 
@@ -399,6 +399,8 @@ async def _clean_turns(user: UserContext, session_id: str, turns: Sequence[Turn]
     turns = [turn for turn in turns if turn.text.strip()]
     telemetry.annotate_memories(turns)
     user.scope.check_authors(turn.author for turn in turns)
+    if user.engine.describer:
+        user.engine.picture_cache.keep_contents(turns)
     return turns
 
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import json
 import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 from adk_graph_memory import errors
-from adk_graph_memory.extraction.pictures import MAX_PICTURE_BYTES, UNDESCRIBED, Picture, PictureDescriber
+from adk_graph_memory.extraction.pictures import (
+    MAX_PICTURE_BYTES,
+    MAX_PICTURES,
+    UNDESCRIBED,
+    Descriptions,
+    Picture,
+    PictureDescriber,
+)
 from adk_graph_memory.graph import artifacts, ingest_queue
 from adk_graph_memory.graph.artifacts import ArtifactName
 from adk_graph_memory.graph.blobs import BlobStore
 from adk_graph_memory.graph.ingest_queue import Lease
+from adk_graph_memory.language.text import digest
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.models.llm import Media
-from adk_graph_memory.records.extractions import Extraction
-from adk_graph_memory.records.turns import ShownPart, Turn
+from adk_graph_memory.records.turns import PICTURE_TYPES, ShownPart, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -30,93 +36,128 @@ _MODEL_SCHEMES = ("gs://", "https://")
 """Addresses that models open themselves."""
 
 
-class _Place(NamedTuple):
-    """A part of a turn, by their numbers."""
-
-    turn: int
-    part: int
-
-
 async def describe_window(
     user: UserContext, describer: PictureDescriber | None, window: Lease
-) -> tuple[Lease, Extraction]:
-    """Describe the pictures of a window that no model was asked about; without a describer, nothing changes.
+) -> tuple[Lease, Descriptions]:
+    """Describe the pictures of a window that this describer was not asked about; without one, nothing changes.
 
     Returns:
-        The window with the descriptions, and an empty extraction with what they cost and how many are missing.
+        The window with the descriptions; all descriptions, with what they cost and how many are missing.
 
     Raises:
         errors.ModelError: the model cannot be reached.
     """
-    places = list(_list_undescribed(window.turns)) if describer else []
-    if describer is None or not places:
-        return window, Extraction()
-    pictures, found, drop_counts = list[Picture](), list[_Place](), Counter[str]()
-    for place in places:
-        turn = window.turns[place.turn]
-        part = turn.shown[place.part]
-        media = await _open_picture(user, window.session_id, turn, part)
-        if media is None:
-            drop_counts[UNDESCRIBED] += 1  # its bytes may be found another time
+    if describer is None:
+        return window, Descriptions()
+    places = [
+        (number, place)
+        for number, turn in enumerate(window.turns)
+        for place, part in enumerate(turn.shown)
+        if _may_be_picture(part) and not part.description and part.described_by != describer.version
+    ]
+    turns, described = list(window.turns), Descriptions()
+    for start in range(0, len(places), MAX_PICTURES):  # so that few pictures are in memory at a time
+        pictures, found = list[Picture](), list[tuple[int, int]]()
+        opener = _PictureOpener(user, window.session_id)
+        for number, place in places[start : start + MAX_PICTURES]:
+            part, media = await opener.open_picture(turns[number], turns[number].shown[place])
+            turns[number] = _replace_part(turns[number], place, part)
+            if media is not None:
+                pictures.append(Picture(part.name, turns[number].author_text, media))
+                found.append((number, place))
+            elif part.is_picture:  # its bytes may be found another time
+                described += Descriptions(drop_counts={UNDESCRIBED: 1})
+        answer = await describer.describe_pictures(pictures)
+        for (number, place), text in zip(found, answer.texts, strict=True):
+            text = await user.engine.redactor.redact_text(text) if text else text
+            part = turns[number].shown[place]
+            part = replace(part, description=text, described_by=describer.version)
+            turns[number] = _replace_part(turns[number], place, part)
+        described += answer
+    return replace(window, turns=tuple(turns)), described
+
+
+def _replace_part(turn: Turn, place: int, part: ShownPart) -> Turn:
+    return turn.show_parts((*turn.shown[:place], part, *turn.shown[place + 1 :]))
+
+
+def _is_artifact(part: ShownPart) -> bool:
+    """Whether nothing but the name of an artifact is known of the part."""
+    return part.key == digest("artifact", part.name)
+
+
+def _may_be_picture(part: ShownPart) -> bool:
+    return part.is_picture or _is_artifact(part)
+
+
+class _PictureOpener:
+    """Finds the bytes of pictures that the turns of a session show.
+
+    Args:
+        user: whose session it is.
+        session_id: the session.
+    """
+
+    def __init__(self, user: UserContext, session_id: str) -> None:
+        self._user, self._session_id = user, session_id
+        self._contents: dict[str, Mapping[str, bytes]] = {}
+
+    async def open_picture(self, turn: Turn, part: ShownPart) -> tuple[ShownPart, Media | None]:
+        """Find a picture's bytes, or an address that a model can open.
+
+        Returns:
+            The part, with the type and version of the artifact that it is; and None if there are no bytes, or too many.
+        """
+        content = part.content or self._user.engine.picture_cache.find_content(part.key)
+        if content is None and part.uri.startswith(_MODEL_SCHEMES):
+            return part, Media(part.mime_type, uri=part.uri)
+        if content is None and not _is_artifact(part):
+            content = (await self._load_event(turn)).get(part.key)
+        if content is None and part.name:
+            part, content = await self._load_artifact(part)
+        is_right = content is not None and part.is_picture and len(content) <= MAX_PICTURE_BYTES
+        return part, Media(part.mime_type, content) if is_right else None
+
+    async def _load_event(self, turn: Turn) -> Mapping[str, bytes]:
+        """Load the bytes in the turn's event, by their keys, if its session lies in this graph."""
+        if turn.id not in self._contents:
+            body = await ingest_queue.fetch_event_body(self._user.graph, turn.make_memory_id(self._session_id))
+            self._contents = {turn.id: await asyncio.to_thread(_decode_contents, body) if body else {}}
+        return self._contents[turn.id]
+
+    async def _load_artifact(self, part: ShownPart) -> tuple[ShownPart, bytes | None]:
+        """Load the artifact with the part's name from this graph, if it has the part's bytes or the part names it."""
+        name = part.name.removeprefix(_USER_NAMESPACE)
+        place = ArtifactName(self._user.scope, self._session_id if name == part.name else "", name)
+        connection = self._user.connection
+        stored = await artifacts.fetch_version(connection, place, part.version, with_content=False)
+        if stored is None or stored.mime_type not in PICTURE_TYPES:
+            return part, None
+        stored = await artifacts.fetch_version(connection, place, stored.version, with_content=True)
+        content = stored.content if stored else None
+        if stored and stored.store:
+            try:
+                content = await BlobStore(stored.store).get_blob(self._user.scope.key, stored.id)
+            except (errors.ContentMissing, errors.ArtifactStoreUnusable) as error:
+                logger.warning("A picture cannot be described: %s", error)
+        if stored is None or content is None:
+            return part, None
+        if _is_artifact(part):
+            return replace(part, mime_type=stored.mime_type or part.mime_type, version=stored.version), content
+        return part, content if await asyncio.to_thread(_digest_content, content) == part.key else None
+
+
+def _digest_content(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _decode_contents(body: str) -> dict[str, bytes]:
+    """Decode the bytes in an event's JSON, by their digests."""
+    contents = {}
+    for part in (json.loads(body).get("content") or {}).get("parts") or ():
+        try:
+            data = base64.b64decode(part["inlineData"]["data"], altchars=b"-_")
+        except (KeyError, TypeError, ValueError, binascii.Error):
             continue
-        pictures.append(Picture(part.name, turn.author_text, media))
-        found.append(place)
-    described = await describer.describe_pictures(pictures)
-    texts = [await user.engine.redactor.redact_text(text) if text else "" for text in described.texts]
-    turns = list(window.turns)
-    for place, text in zip(found, texts, strict=True):
-        turn = turns[place.turn]
-        parts = list(turn.shown)
-        parts[place.part] = replace(parts[place.part], description=text, described_by=describer.version)
-        turns[place.turn] = turn.show_parts(parts)
-    drop_counts += Counter(described.drop_counts)
-    return replace(window, turns=tuple(turns)), Extraction(usage=described.usage, drop_counts=drop_counts)
-
-
-def _list_undescribed(turns: Iterable[Turn]) -> Iterator[_Place]:
-    for number, turn in enumerate(turns):
-        for place, part in enumerate(turn.shown):
-            if part.is_picture and not part.described_by:
-                yield _Place(number, place)
-
-
-async def _open_picture(user: UserContext, session_id: str, turn: Turn, part: ShownPart) -> Media | None:
-    """Find the picture's bytes, or an address that a model can open; None if there are none, or too many."""
-    content = part.content or user.engine.picture_cache.find_content(part.key)
-    if content is None and part.uri.startswith(_MODEL_SCHEMES):
-        return Media(part.mime_type, uri=part.uri)
-    if content is None:
-        content = await _load_from_event(user, session_id, turn, part) or await _load_artifact(user, session_id, part)
-    return Media(part.mime_type, content) if content and len(content) <= MAX_PICTURE_BYTES else None
-
-
-async def _load_from_event(user: UserContext, session_id: str, turn: Turn, part: ShownPart) -> bytes | None:
-    """Load the picture from the event as its session holds it, if the session lies in this graph."""
-    body = await ingest_queue.fetch_event_body(user.graph, turn.make_memory_id(session_id))
-    parts = (json.loads(body).get("content") or {}).get("parts") if body else None
-    return next(filter(None, (_decode_content(one, part.key) for one in parts or ())), None)
-
-
-def _decode_content(part: Any, key: str) -> bytes | None:
-    """Decode a part's bytes, if they are those with this key."""
-    try:
-        data = base64.b64decode(part["inlineData"]["data"], altchars=b"-_")
-    except (KeyError, TypeError, ValueError, binascii.Error):
-        return None
-    return data if hashlib.sha256(data).hexdigest() == key else None
-
-
-async def _load_artifact(user: UserContext, session_id: str, part: ShownPart) -> bytes | None:
-    """Load the picture from the artifacts in this graph."""
-    if not part.name:
-        return None
-    name = part.name.removeprefix(_USER_NAMESPACE)
-    place = ArtifactName(user.scope, session_id if name == part.name else "", name)
-    version = await artifacts.fetch_version(user.connection, place, part.version, with_content=True)
-    if version is None or version.store is None:
-        return version and version.content
-    try:
-        return await BlobStore(version.store).get_blob(user.scope.key, version.id)
-    except (errors.ContentMissing, errors.ArtifactStoreUnusable) as error:
-        logger.warning("A picture cannot be described: %s", error)
-        return None
+        contents[_digest_content(data)] = data
+    return contents

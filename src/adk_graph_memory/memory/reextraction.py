@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +25,7 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph.writing import Rereading, WindowPlan
 from adk_graph_memory.memory.changes import describe_change
 from adk_graph_memory.memory.engine import Engine, UserContext
-from adk_graph_memory.memory.ingestion import Ingestion, iterate_extracted_passages
+from adk_graph_memory.memory.ingestion import Ingestion
 from adk_graph_memory.memory.rewriting import list_readings_without
 from adk_graph_memory.records.extractions import Extraction, Remark
 from adk_graph_memory.records.facts import Candidates
@@ -34,7 +34,7 @@ from adk_graph_memory.records.memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.results import IngestReport
 from adk_graph_memory.records.scopes import SharedMemory, check_flags
-from adk_graph_memory.records.turns import Passage, Turn
+from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.runtime import telemetry
 
 
@@ -99,10 +99,6 @@ class Rereader(Ingestion):
         return [
             replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
         ]
-
-    def _iterate_passages(self, window: Lease, result: Extraction) -> Iterator[Passage]:
-        """Iterate over what was extracted; turns keep their vectors."""
-        yield from iterate_extracted_passages(result)
 
     async def _forget_on_request(self, window: Lease, result: Extraction) -> None:
         if not self._is_preview:

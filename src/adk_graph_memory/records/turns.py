@@ -117,7 +117,7 @@ class Turn:
         return self.text if self.own_text is None else self.own_text
 
     def show_parts(self, parts: Iterable[ShownPart]) -> Turn:
-        """Make the turn that says the same and shows these parts."""
+        """Return a copy of this turn that shows these parts."""
         shown = tuple(parts)
         if not shown:
             return replace(self, text=self.author_text, own_text=None, shown=())

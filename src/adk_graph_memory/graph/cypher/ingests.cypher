@@ -18,7 +18,7 @@ WITH s, last_seq, turn, event, i, is_forgotten
 WHERE NOT is_forgotten AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq AS seq,
-       event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
+       event.extracted IS NOT NULL AS is_edited, event.shown AS shown, i IS NOT NULL AS is_busy, m.live AS live
 
 // edited_turns
 // ids of the given turns that memory holds with other texts

@@ -110,8 +110,8 @@ RETURN u.app_name AS app_name, u.user_id AS user_id
 // how many sessions, and how many tries failed before
 // of several users: an operator asks what an app costs
 MATCH (u:@User {app_name: $app_name})
-CALL (u) { MATCH (i:@Ingest {scope: u.scope, state: 'done'}) WHERE i.done_at < datetime($before) RETURN i }
-WITH i ORDER BY i.done_at DESC LIMIT $limit WHERE i.report IS NOT NULL
+CALL (u) { MATCH (i:@Ingest {scope: u.scope, state: 'done'}) WHERE i.done_at < datetime($before) AND i.report IS NOT NULL RETURN i }
+WITH i ORDER BY i.done_at DESC LIMIT $limit
 WITH date(i.done_at) AS day, i.extractor AS extractor, collect(i.report) AS reports,
      count(DISTINCT [i.scope, i.session_id]) AS sessions, sum(CASE WHEN i.attempts > 1 THEN i.attempts - 1 ELSE 0 END) AS failures
 RETURN toString(day) AS day, extractor, reports, sessions, failures

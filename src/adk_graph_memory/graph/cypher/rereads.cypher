@@ -54,7 +54,8 @@ OPTIONAL MATCH (:@Ingest {scope: $scope, id: turn.ingest})-[former:READS]->(e)
 SET former.reread_at = $at, former.manner = e.manner, former.writer = e.writer
 SET e.ingest = i.id, e.extracted = turn.extracted, e.manner = turn.manner, e.writer = turn.writer
 FOREACH (_ IN CASE WHEN turn.shown IS NULL OR turn.text = e.text THEN [] ELSE [1] END |
-  SET e.text = turn.text, e.own_text = turn.own_text, e.shown = turn.shown, e.words = turn.words, e.unembedded = true,
+  SET e.unembedded = CASE WHEN e.embedding_a IS NULL AND e.embedding_b IS NULL THEN e.unembedded ELSE true END
+  SET e.text = turn.text, e.own_text = turn.own_text, e.shown = turn.shown, e.words = turn.words,
     e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null)
 MERGE (i)-[:READS]->(e)
 

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import ingest_queue, inspection
-from adk_graph_memory.language.text import digest
+from adk_graph_memory.language.text import digest, join_lines
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.recall import FIRST_WAIT
 from adk_graph_memory.memory.user_memory import UserMemory
@@ -313,7 +313,10 @@ async def add_document(user: User, body: NewDocument) -> DocumentReport:
 @writing.delete("/documents/{title:path}")
 async def forget_document(user: User, title: Name) -> Receipt:
     """Forget a document with all that rests on it."""
-    return await user.forget_session(f"{DOCUMENT_SESSION}{title}")
+    receipt = await user.forget_session(f"{DOCUMENT_SESSION}{join_lines(title).strip()}")
+    if not receipt.events:
+        raise HTTPException(404, "There is no document with this title: GET /documents lists them.")
+    return receipt
 
 
 async def _make_turns(user: UserMemory, body: NewTurns, key: str | None) -> list[Turn]:
