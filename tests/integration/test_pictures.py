@@ -300,17 +300,31 @@ async def test_without_a_model_a_picture_has_its_name_and_no_fact_and_a_model_de
     assert (report.turns, count_seen(memory)) == (0, 1)
 
 
+AWAY = genai_errors.ServerError(503, {"error": {"message": "overloaded", "status": "UNAVAILABLE"}})
+
+
 async def test_a_model_that_is_away_leaves_the_turn_pending(neo4j_server: Any, app_name: str) -> None:
-    away = genai_errors.ServerError(503, {"error": {"message": "overloaded", "status": "UNAVAILABLE"}})
-    model = make_seeing(away, away, away)
-    async with make_memory(neo4j_server, model=model, prefix=PREFIX) as memory:
+    async with make_memory(neo4j_server, model=make_seeing(*[AWAY] * 6)) as memory:
         user = memory.user(app_name, "ada")
-        turns = memory_codec.make_turns([make_event("e1", "Look!", "beach.png")])
         with pytest.raises(errors.ModelFailed):
-            await user.remember(turns, session_id="s")
+            await remember(user, make_event("e1", "Look!", "beach.png"))
         [report] = await memory.resume(app_name=app_name)
         assert (report.turns, report.dropped.get(UNDESCRIBED)) == (1, None)
         assert SEEN["beach.png"] in {one.text async for one in user.facts()}
+
+
+async def test_a_picture_that_a_model_cannot_be_asked_about_holds_up_no_word(neo4j_server: Any, app_name: str) -> None:
+    event = make_event("e1", "This is my cat Tom.", "beach.png")
+    async with make_memory(neo4j_server, model=make_seeing(*[AWAY] * 3)) as memory:
+        user = memory.user(app_name, "ada")
+        async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+            session = await sessions.create_session(app_name=app_name, user_id="ada", session_id="s")
+            await sessions.append_event(session, event)
+        assert (await remember(user, event)).dropped[UNDESCRIBED] == 1
+        assert [one.text async for one in user.facts()] == ["This is my cat Tom."]
+        async for outdated in memory.outdated_sessions(app_name=app_name):
+            await memory.reextract(outdated)
+        assert {one.text async for one in user.facts()} == {"This is my cat Tom.", SEEN["beach.png"]}
 
 
 async def test_a_picture_cannot_end_what_a_person_said_or_ask_to_forget(neo4j_server: Any, app_name: str) -> None:

@@ -47,15 +47,20 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """A description for each picture, empty if there is none; what it cost, and how many are missing by reason."""
+    """A description for each picture, what they cost, and how many are missing by reason.
 
-    texts: tuple[str, ...] = ()
+    A text is empty if the model saw nothing or refused, and None if it could not be asked; ``problem`` says why.
+    """
+
+    texts: tuple[str | None, ...] = ()
     usage: Usage = field(default_factory=Usage)
     drop_counts: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
 
     def __add__(self, other: Descriptions) -> Descriptions:
         drop_counts = Counter(self.drop_counts) + Counter(other.drop_counts)
-        return Descriptions(self.texts + other.texts, self.usage + other.usage, drop_counts)
+        problem = self.problem or other.problem
+        return Descriptions(self.texts + other.texts, self.usage + other.usage, drop_counts, problem)
 
 
 class PictureReply(BaseModel):
@@ -80,11 +85,7 @@ class PictureDescriber:
         self.version = f"{model.model} {self._prompt.version}"
 
     async def describe_pictures(self, pictures: Sequence[Picture]) -> Descriptions:
-        """Describe the pictures; one that the model refuses, or cannot read, has an empty description and is counted.
-
-        Raises:
-            errors.ModelError: the model cannot be reached, and may be later.
-        """
+        """Describe the pictures; what cannot be described is counted, and holds up nothing."""
         described = Descriptions()
         for group in _group_pictures(pictures):
             described += await self._describe_group(group)
@@ -104,7 +105,8 @@ class PictureDescriber:
             answer = await llm.generate_structured(self._model, prompt, DescriptionReply, self._limits, media)
         except errors.ModelError as error:
             if isinstance(error.__cause__, Exception) and concurrency.is_transient(error.__cause__):
-                raise
+                count = len(pictures)
+                return Descriptions((None,) * count, drop_counts={UNDESCRIBED: count}, problem=str(error))
             if len(pictures) == 1:
                 return Descriptions(("",), drop_counts={UNDESCRIBED: 1})
             return sum([await self._describe_group([one]) for one in pictures], Descriptions())

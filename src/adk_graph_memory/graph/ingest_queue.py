@@ -330,8 +330,8 @@ async def fetch_event_body(graph: UserGraph, memory_id: str) -> str | None:
 
 
 async def find_edited_turns(graph: UserGraph, session_id: str, turns: Sequence[Turn]) -> list[str]:
-    """Find the ids of the turns that memory holds with other texts."""
-    rows = [{"id": turn.id, "memory_id": turn.make_memory_id(session_id), "text": turn.text} for turn in turns]
+    """Find the ids of the turns that memory holds with other texts, authors or roles."""
+    rows = [encode_turn_row(turn, session_id) for turn in turns]
     ids = list[str]()
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         found = await graph.run_statement("edited_turns", turns=rows[start : start + ROWS_PER_STATEMENT])

@@ -15,7 +15,6 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows, json_map, listings
 from adk_graph_memory.graph.connection import UserGraph
 from adk_graph_memory.graph.ingest_queue import read_shown
-from adk_graph_memory.graph.statements import ROWS_PER_STATEMENT
 from adk_graph_memory.language.dates import restore_datetime
 from adk_graph_memory.language.spelling import fold_name
 from adk_graph_memory.records.inspection import (
@@ -33,7 +32,7 @@ from adk_graph_memory.records.inspection import (
 )
 from adk_graph_memory.records.results import Recollection, StoredEntity, StoredFact, choose_display_name
 from adk_graph_memory.records.scopes import OWNER_NAME
-from adk_graph_memory.records.turns import Turn, make_memory_id
+from adk_graph_memory.records.turns import make_memory_id
 
 AROUND_PER_PAGE = 50
 """Turns that a fact rests on, changes of it, and facts of each kind next to it, that a page shows."""
@@ -161,19 +160,6 @@ async def fetch_sessions(graph: UserGraph, *, skip: int = 0, limit: int) -> list
         )
         for row in await graph.run_statement("session_summaries", page)
     ]
-
-
-async def find_turns_of_others(graph: UserGraph, session_id: str, turns: Sequence[Turn]) -> list[str]:
-    """Find the ids of the turns that memory holds as said by another author, or in another role."""
-    rows = [
-        {"id": turn.id, "memory_id": turn.make_memory_id(session_id), "author": turn.author, "role": turn.role}
-        for turn in turns
-    ]
-    starts = range(0, len(rows), ROWS_PER_STATEMENT)
-    pages = [
-        await graph.run_statement("turns_of_others", turns=rows[start : start + ROWS_PER_STATEMENT]) for start in starts
-    ]
-    return [row["id"] for page in pages for row in page]
 
 
 async def fetch_session_turns(

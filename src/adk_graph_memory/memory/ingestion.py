@@ -200,6 +200,7 @@ class Ingestion:
                 authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns})),
                 usage=described.usage + result.usage,
                 drop_counts=Counter(result.drop_counts) + Counter(described.drop_counts),
+                unread={**described.unread, **result.unread},
             )
             return window, mark_reported(result) if is_document(window.session_id) else result, clock
 

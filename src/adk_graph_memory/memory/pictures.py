@@ -27,6 +27,7 @@ from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.language.text import digest
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.models.llm import Media
+from adk_graph_memory.records.extractions import Extraction
 from adk_graph_memory.records.turns import PICTURE_TYPES, ShownPart, Turn
 
 logger = logging.getLogger(__name__)
@@ -38,24 +39,22 @@ _MODEL_SCHEMES = ("gs://", "https://")
 
 async def describe_window(
     user: UserContext, describer: PictureDescriber | None, window: Lease
-) -> tuple[Lease, Descriptions]:
+) -> tuple[Lease, Extraction]:
     """Describe the pictures of a window that this describer was not asked about; without one, nothing changes.
 
     Returns:
-        The window with the descriptions; all descriptions, with what they cost and how many are missing.
-
-    Raises:
-        errors.ModelError: the model cannot be reached.
+        The window with the descriptions, and an extraction of what they cost, how many are missing, and which turns the
+        model could not be asked about.
     """
     if describer is None:
-        return window, Descriptions()
+        return window, Extraction()
     places = [
         (number, place)
         for number, turn in enumerate(window.turns)
         for place, part in enumerate(turn.shown)
         if _may_be_picture(part) and not part.description and part.described_by != describer.version
     ]
-    turns, described = list(window.turns), Descriptions()
+    turns, described, unread = list(window.turns), Descriptions(), dict[str, str]()
     for start in range(0, len(places), MAX_PICTURES):  # so that few pictures are in memory at a time
         pictures, found = list[Picture](), list[tuple[int, int]]()
         opener = _PictureOpener(user, window.session_id)
@@ -69,12 +68,16 @@ async def describe_window(
                 described += Descriptions(drop_counts={UNDESCRIBED: 1})
         answer = await describer.describe_pictures(pictures)
         for (number, place), text in zip(found, answer.texts, strict=True):
+            if text is None:
+                unread[turns[number].id] = answer.problem
+                continue
             text = await user.engine.redactor.redact_text(text) if text else text
             part = turns[number].shown[place]
             part = replace(part, description=text, described_by=describer.version)
             turns[number] = _replace_part(turns[number], place, part)
         described += answer
-    return replace(window, turns=tuple(turns)), described
+    extraction = Extraction(usage=described.usage, drop_counts=described.drop_counts, unread=unread)
+    return replace(window, turns=tuple(turns)), extraction
 
 
 def _replace_part(turn: Turn, place: int, part: ShownPart) -> Turn:

@@ -21,9 +21,10 @@ RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq
        event.extracted IS NOT NULL AS is_edited, event.shown AS shown, i IS NOT NULL AS is_busy, m.live AS live
 
 // edited_turns
-// ids of the given turns that memory holds with other texts
+// ids of the given turns that memory holds with other texts, authors or roles
 UNWIND $turns AS turn
-MATCH (event:@Event {scope: $scope, memory_id: turn.memory_id}) WHERE event.text <> turn.text
+MATCH (event:@Event {scope: $scope, memory_id: turn.memory_id})
+WHERE event.text <> turn.text OR event.author <> turn.author OR event.role <> turn.role
 RETURN turn.id AS id
 
 // event_body
@@ -173,15 +174,26 @@ WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.u
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.lease_until AS lease_until
 ORDER BY lease_until
 
+// reads_turns @fragment
+// whether a request has turns to read; those that a later request took over it has not
+EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
+
+// has_failed @fragment
+// whether an unfinished request was tried, and no worker is processing it
+i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now)
+
 // count_waiting @operator
 // one row: how many requests of an app, or of all, wait or are being read; how many of them nobody works at any more, though
 // somebody tried; and how many seconds ago the oldest was made
 // of several users: an operator sees how much waits
 UNWIND ['pending', 'claimed'] AS state
-MATCH (i:@Ingest {state: state}) WHERE EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
+MATCH (i:@Ingest {state: state}) WHERE
+// include reads_turns
 MATCH (u:@User {scope: i.scope}) WHERE $app_name IS NULL OR u.app_name = $app_name
 RETURN count(i) AS pending,
-       count(CASE WHEN i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now) THEN i END) AS failed,
+       count(CASE WHEN
+// include has_failed
+         THEN i END) AS failed,
        max((datetime().epochMillis - i.requested_at.epochMillis) / 1000.0) AS oldest_seconds
 
 // unfinished @fragment

@@ -200,12 +200,6 @@ AS turn,
   } AS facts
 ORDER BY e.timestamp, e.seq
 
-// turns_of_others
-// ids of the given turns that memory holds as said by another author, or in another role
-UNWIND $turns AS turn
-MATCH (event:@Event {scope: $scope, memory_id: turn.memory_id}) WHERE event.author <> turn.author OR event.role <> turn.role
-RETURN turn.id AS id
-
 // turn_place
 // one row: how many turns of a session stand before this one
 CALL () {

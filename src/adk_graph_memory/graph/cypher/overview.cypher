@@ -10,14 +10,6 @@ COUNT { MATCH (e:@Event {scope: u.scope}) WHERE e.memory_id IS NOT NULL }
 // the same of facts
 COUNT { MATCH (f:@Fact {scope: u.scope}) WHERE f.id IS NOT NULL }
 
-// reads_turns @fragment
-// whether a request has turns to read; those that a later request took over it has not
-EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
-
-// has_failed @fragment
-// whether an unfinished request was tried, and nobody works at it
-i.attempts > 0 AND (i.state = 'pending' OR i.lease_until <= $now)
-
 // store_counts @operator
 // three rows: how many users, sessions and memories the database holds; Neo4j keeps these counts
 // of several users: an operator sees how large the store is

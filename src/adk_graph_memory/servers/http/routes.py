@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import ingest_queue, inspection
+from adk_graph_memory.graph import ingest_queue
 from adk_graph_memory.language.text import digest, join_lines
 from adk_graph_memory.memory.graph_memory import GraphMemory
 from adk_graph_memory.memory.recall import FIRST_WAIT
@@ -334,9 +334,8 @@ async def _make_turns(user: UserMemory, body: NewTurns, key: str | None) -> list
     ]
     keyed = [turn for turn, given in zip(turns, body.turns, strict=True) if given.id is None]
     stored = await user.engine.redactor.redact_turns(keyed)
-    for find in (ingest_queue.find_edited_turns, inspection.find_turns_of_others):
-        if stored and await find(user.graph, body.session_id, stored):
-            raise HTTPException(409, KEY_USED)
+    if stored and await ingest_queue.find_edited_turns(user.graph, body.session_id, stored):
+        raise HTTPException(409, KEY_USED)
     return turns
 
 
