@@ -35,7 +35,7 @@ RANKS = {
     "Did Franzi and Łukasz go to Istanbul in spring 2025?": 1,
     "Which Anton was going to visit Franzi in Valencia at the end of October, and from what date?": 1,
     "What does Franzi's brother Anton do for a living?": 8,
-    "When is Franzi's birthday?": 12,
+    "When is Franzi's birthday?": 17,
     "What should I offer Franzi to drink instead of coffee?": 1,
     "Which popular local drink does Franzi secretly dislike?": None,
     "What does the person who looked after Krümel during the brother's wedding do for a living?": 3,

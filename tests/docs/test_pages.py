@@ -40,6 +40,7 @@ from adk_graph_memory.records.extractions import Manner, Modality
 from adk_graph_memory.records.history import GuardVerdict
 from adk_graph_memory.records.results import Recollection
 from adk_graph_memory.records.scopes import SharedMemory
+from adk_graph_memory.records.turns import ShownPart
 
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -317,6 +318,7 @@ def test_the_page_of_memory_entries_lists_every_key_and_value():
         manner="pasted",
         writer="Jo",
         origin="user",
+        shown=(ShownPart("digest", "image/png", "rex.png", 0, "gs://pictures/rex.png", described_by="model"),),
         previously=("Rex is shy.",),
         degraded="no embedder",
         shared=SharedMemory(group="night shift"),

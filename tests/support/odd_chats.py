@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NOTICE, MEDIA, BAD, TIMELESS = "of the service itself", "without words", "unreadable", "without a time"
+EARLIER = "dated before the message above it"
 REPLACED = "replaced by another answer"
 
 
@@ -60,7 +61,7 @@ WHATSAPP = OddChat(
         Oddity("no such day", ["31.02.25, 21:00 - Ana: When?"], [], [BAD]),
         Oddity("a number", ["24.12.24, 21:10 - \u202a+49\u00a0151 01\u202c: Who?"], ["Who?"]),
         Oddity("from right to left", ["24.12.24, 21:11 - Ben: \u200eصباح الخير"], ["صباح الخير"]),
-        Oddity("an old quote", ["25.12.23, 10:00 - Ana: Merry Christmas", "to all"], [], [BAD]),
+        Oddity("an old quote", ["25.12.23, 10:00 - Ana: Merry Christmas", "to all"], [], [EARLIER]),
         Oddity("after midnight", ["25.12.24, 00:01 - Ana: 🎄\u2028🎄"], ["🎄\u2028🎄"]),
     ],
     lambda folder, rows: _write_text(folder, "chat.txt", "\ufeff" + "\r\n".join(rows) + "\r\n"),

@@ -397,12 +397,17 @@ async def _clean_turns(user: UserContext, session_id: str, turns: Sequence[Turn]
     """The turns that say something, redacted and checked."""
     check_session_id(session_id)
     turns = await user.engine.redactor.redact_turns(check_items("turns", turns, Turn))
-    turns = [turn for turn in turns if turn.text.strip()]
+    turns = [turn for turn in turns if turn.author_text.strip() or _shows_something(turn, user.engine)]
     telemetry.annotate_memories(turns)
     user.scope.check_authors(turn.author for turn in turns)
     if user.engine.describer:
         user.engine.picture_cache.keep_contents(turns)
     return turns
+
+
+def _shows_something(turn: Turn, engine: Engine) -> bool:
+    """Whether what a turn shows has a name or a description, or may get one."""
+    return any(part.name or part.description or (engine.describer and part.is_picture) for part in turn.shown)
 
 
 async def ingest_turns(
