@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from google.adk.events.event import Event
 from google.genai import types
@@ -68,7 +68,10 @@ def _read_part(part: types.Part) -> ShownPart | None:
     if (file := part.file_data) and file.file_uri:
         name = _clean_name(file.display_name or unquote(PurePosixPath(urlsplit(file.file_uri).path).name))
         return ShownPart(
-            digest(file.file_uri), _clean_type(file.mime_type or _guess_type(name)), name, uri=file.file_uri
+            digest(file.file_uri),
+            _clean_type(file.mime_type or _guess_type(name)),
+            name,
+            uri=_hide_secrets(file.file_uri),
         )
     return None
 
@@ -81,6 +84,12 @@ def _find_version(part: ShownPart, event: Event, versions: Mapping[tuple[str, st
 def _clean_name(name: str | None) -> str:
     text = unicodedata.normalize("NFC", (name or "").encode("utf-8", "replace").decode())
     return join_lines(text).strip()[:_MAX_NAME_CHARACTERS]
+
+
+def _hide_secrets(uri: str) -> str:
+    """Leave out of a link what may let somebody in: user, password and query."""
+    address = urlsplit(uri)
+    return urlunsplit((address.scheme, address.netloc.rpartition("@")[2], address.path, "", ""))
 
 
 def _clean_type(mime_type: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -172,7 +172,7 @@ class ModelExtractor:
         for request in answer.reply.forget:
             place = request.request - start
             turn = pieces[place].turn if 0 <= place < len(pieces) else None
-            if turn is not None and any(part.description for part in turn.shown):
+            if turn is not None and turn.shown:
                 prompt = await asyncio.to_thread(self._fill_prompt, [Piece(turn.show_parts(()))], (), ())
                 control = await llm.generate_structured(self._model, prompt, ExtractionReply, self._limits)
                 answer = answer._replace(usage=answer.usage + control.usage)
@@ -210,7 +210,7 @@ class ModelExtractor:
         extraction = parse_reply(reply, turns, known_entities, self._vocabulary, keep_unverified=self._keep_unverified)
         extraction = place_sources(extraction, pieces)
         extraction = apply_remarks(extraction, reply, turns, [piece.turn for piece in context])
-        extraction = replace(extraction, facts=tuple(map(_report_shown, extraction.facts)))
+        extraction = _keep_seen_facts(extraction, turns)
         drop_counts = Counter(extraction.drop_counts) + Counter(answer.dropped)
         return replace(extraction, usage=answer.usage, drop_counts=drop_counts)
 
@@ -478,10 +478,23 @@ def _report(fact: ExtractedFact) -> ExtractedFact:
     return replace(fact, modality="reported") if is_stated else fact
 
 
-def _report_shown(fact: ExtractedFact) -> ExtractedFact:
-    """Return the fact, as hearsay if it rests on pictures alone."""
-    is_shown = all(source.origin == "picture" for source in fact.sources)
-    return replace(_report(fact), is_correction=False) if is_shown else fact
+def _keep_seen_facts(extraction: Extraction, turns: Iterable[Turn]) -> Extraction:
+    """Return facts that pictures alone tell as hearsay, and none from a file's name, which is nobody's statement."""
+    descriptions = {turn.id: [part.description for part in turn.shown if part.description] for turn in turns}
+
+    def is_seen(source: Source) -> bool:
+        return any(source.quote in text or text in source.quote for text in descriptions.get(source.turn_id, ()))
+
+    facts, drop_counts = list[ExtractedFact](), Counter(extraction.drop_counts)
+    for fact in extraction.facts:
+        sources = tuple(source for source in fact.sources if source.origin != "picture" or is_seen(source))
+        if not sources:
+            drop_counts["fact from the name of a file"] += 1
+        elif all(source.origin == "picture" for source in sources):
+            facts.append(replace(_report(fact), sources=sources, is_correction=False))
+        else:
+            facts.append(replace(fact, sources=sources))
+    return replace(extraction, facts=tuple(facts), drop_counts=drop_counts)
 
 
 def _find_person(name: str, entities: list[ExtractedEntity]) -> int:

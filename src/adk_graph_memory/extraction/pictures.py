@@ -15,7 +15,7 @@ from adk_graph_memory.extraction.reply import LenientInt
 from adk_graph_memory.language.text import join_lines, shorten_text
 from adk_graph_memory.models import llm, prompts
 from adk_graph_memory.records.extractions import Usage
-from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.records.turns import ROUND_BRACKETS, Turn
 from adk_graph_memory.runtime import concurrency
 from adk_graph_memory.runtime.settings import Limits
 
@@ -110,7 +110,10 @@ class PictureDescriber:
             if len(pictures) == 1:
                 return Descriptions(("",), drop_counts={UNDESCRIBED: 1})
             return sum([await self._describe_group([one]) for one in pictures], Descriptions())
-        texts = {reply.picture: join_lines(reply.description).strip() for reply in answer.reply.pictures}
+        texts = {
+            reply.picture: join_lines(reply.description).strip().translate(ROUND_BRACKETS)
+            for reply in answer.reply.pictures
+        }
         described = tuple(shorten_text(texts.get(number, ""), MAX_CHARACTERS) for number in range(1, len(pictures) + 1))
         missing = described.count("")
         return Descriptions(described, answer.usage, {UNDESCRIBED: missing} if missing else {})

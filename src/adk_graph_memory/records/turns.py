@@ -24,6 +24,8 @@ _ORIGINS_BY_ROLE: Mapping[str, Origin] = {"user": "user", "model": "agent"}
 
 PICTURE_TYPES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif", "heic", "heif"))
 """The types of pictures that models read."""
+ROUND_BRACKETS = str.maketrans("[]", "()")
+"""What is shown does not end its own line."""
 RULES = "rules"
 """Stands for no model in its place."""
 NO_SESSION = ":no-session:"
@@ -67,6 +69,7 @@ class ShownPart:
         """The line that stands for it in the text of its turn."""
         kind = self.mime_type.partition("/")[0]
         title = " ".join(filter(None, ("file" if kind in ("application", "text", "") else kind, self.name)))
+        title = title.translate(ROUND_BRACKETS)
         return join_lines(f"[{title}: {self.description}]" if self.description else f"[{title}]")
 
 
