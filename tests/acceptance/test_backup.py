@@ -129,7 +129,7 @@ async def test_what_was_acknowledged_before_a_backup_survives_the_loss_of_everyt
         assert await find_ill(memory) == []
         assert await digest_users(memory, Scope(**owner), without=("store",)) == wanted
         found = [[one.text for one in await memory.recall(question, **owner)] for question in questions]
-        # How rare a word is depends on what others said during the backup, so the order may differ, and not what is best.
+        # How rare a word is depends on what others said during the backup: the order may differ, the best is there.
         assert all(former[0] in now for former, now in zip(answers, found, strict=True))
         loaded = await artifacts.load_artifact(**owner, filename="user:scan")
         assert loaded is not None and loaded.inline_data is not None and loaded.inline_data.data == PICTURE
