@@ -46,7 +46,7 @@ def split_shown_parts(event: Event, versions: Mapping[tuple[str, str], int]) -> 
     parts: Sequence[types.Part] = (event.content.parts if event.content else None) or ()
     shown = [one for part in parts if (one := _read_part(part)) is not None]
     names = {one.name for one in shown if one.uri}  # the placeholder's file follows it, if a model can open it
-    shown = [one for one in shown if not (one.key == digest("artifact", one.name) and one.name in names)]
+    shown = [one for one in shown if not (one.is_artifact and one.name in names)]
     if not shown:
         return session_codec.get_event_text(event), []
     words = [part for part in parts if part.text and not _PLACEHOLDER.fullmatch(part.text)]
@@ -61,7 +61,7 @@ def _read_part(part: types.Part) -> ShownPart | None:
         return None  # what was spoken is transcribed
     if part.text and (saved := _PLACEHOLDER.fullmatch(part.text)):
         name = _clean_name(saved["name"])
-        return ShownPart(digest("artifact", name), _guess_type(name), name)
+        return ShownPart(ShownPart.make_artifact_key(name), _guess_type(name), name)
     if (blob := part.inline_data) and blob.data:
         name = _clean_name(blob.display_name)
         return ShownPart(hashlib.sha256(blob.data).hexdigest(), _clean_type(blob.mime_type), name, content=blob.data)

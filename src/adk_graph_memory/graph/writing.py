@@ -190,7 +190,7 @@ def _encode_turn_rows(window: Lease, planned: WindowPlan, batch: EmbeddingBatch)
             "memory_id": memory_ids[turn.id],
             "is_evidence": window.is_evidence,
             "words": lucene.extract_word_parts(turn.text),
-            "text": turn.text,
+            "text": turn.text if turn.shown else None,  # of other turns, the claim has stored it
             **ingest_queue.encode_shown_columns(turn),
             "extracted": f"{planned.report.extractor}:{turn.text_key}",
             **batch.make_vector_columns(passages.get(turn.id)),

@@ -90,7 +90,7 @@ class Engine:
     @cached_property
     def describer(self) -> PictureDescriber | None:
         """Describes pictures; None without a model."""
-        return self._build_readers(self.language_model).describer
+        return self._build_describer(self.language_model)
 
     def choose_readers(self, model_name: str | None = None) -> Readers:
         """Choose this memory's own extractor and judge, or those of the model with this name (``rules`` for none).
@@ -107,8 +107,11 @@ class Engine:
         extractor = choose_extractor(model, self._topics, settings)
         if model is None:
             return Readers(extractor, None)
-        describer = PictureDescriber(model, settings.limits) if settings.describe_pictures else None
-        return Readers(extractor, Judge(model, settings.limits), describer)
+        return Readers(extractor, Judge(model, settings.limits), self._build_describer(model))
+
+    def _build_describer(self, model: llm.BaseLlm | None) -> PictureDescriber | None:
+        settings = self.connection.settings
+        return PictureDescriber(model, settings.limits) if model and settings.describe_pictures else None
 
     @cached_property
     def redactor(self) -> Redactor:

@@ -24,7 +24,6 @@ from adk_graph_memory.graph import artifacts, ingest_queue
 from adk_graph_memory.graph.artifacts import ArtifactName
 from adk_graph_memory.graph.blobs import BlobStore
 from adk_graph_memory.graph.ingest_queue import Lease
-from adk_graph_memory.language.text import digest
 from adk_graph_memory.memory.engine import UserContext
 from adk_graph_memory.models.llm import Media
 from adk_graph_memory.records.extractions import Extraction
@@ -52,7 +51,7 @@ async def describe_window(
         (number, place)
         for number, turn in enumerate(window.turns)
         for place, part in enumerate(turn.shown)
-        if _may_be_picture(part) and not part.description and part.described_by != describer.version
+        if (part.is_picture or part.is_artifact) and not part.description and part.described_by != describer.version
     ]
     turns, described, unread = list(window.turns), Descriptions(), dict[str, str]()
     for start in range(0, len(places), MAX_PICTURES):  # so that few pictures are in memory at a time
@@ -84,15 +83,6 @@ def _replace_part(turn: Turn, place: int, part: ShownPart) -> Turn:
     return turn.show_parts((*turn.shown[:place], part, *turn.shown[place + 1 :]))
 
 
-def _is_artifact(part: ShownPart) -> bool:
-    """Whether nothing but the name of an artifact is known of the part."""
-    return part.key == digest("artifact", part.name)
-
-
-def _may_be_picture(part: ShownPart) -> bool:
-    return part.is_picture or _is_artifact(part)
-
-
 class _PictureOpener:
     """Finds the bytes of pictures that the turns of a session show.
 
@@ -114,7 +104,7 @@ class _PictureOpener:
         content = part.content or self._user.engine.picture_cache.find_content(part.key)
         if content is None and part.uri.startswith(_MODEL_SCHEMES):
             return part, Media(part.mime_type, uri=part.uri)
-        if content is None and not _is_artifact(part):
+        if content is None and not part.is_artifact:
             content = (await self._load_event(turn)).get(part.key)
         if content is None and part.name:
             part, content = await self._load_artifact(part)
@@ -145,7 +135,7 @@ class _PictureOpener:
                 logger.warning("A picture cannot be described: %s", error)
         if stored is None or content is None:
             return part, None
-        if _is_artifact(part):
+        if part.is_artifact:
             return replace(part, mime_type=stored.mime_type or part.mime_type, version=stored.version), content
         return part, content if await asyncio.to_thread(_digest_content, content) == part.key else None
 

@@ -59,6 +59,16 @@ class ShownPart:
     """the model that was asked to describe it, even if it did not"""
     content: bytes | None = field(default=None, repr=False, compare=False)
 
+    @staticmethod
+    def make_artifact_key(name: str) -> str:
+        """Make the key of a part of which only an artifact's name is known."""
+        return digest("artifact", name)
+
+    @property
+    def is_artifact(self) -> bool:
+        """Whether only an artifact's name is known of it."""
+        return self.key == self.make_artifact_key(self.name)
+
     @property
     def is_picture(self) -> bool:
         """Whether a model can be asked what it shows."""

@@ -181,7 +181,7 @@ async def get_costs(visit: Visit, app_name: AppName, before: date = date.max) ->
 
 
 async def _sum_days(connection: Connection, app_name: str, before: date) -> CostPage:
-    """Sum up the latest requests before a day; a day of which the page has only some is left to the next page."""
+    """Sum up the latest requests before a day. A day that does not fit on this page begins the next one."""
     rows = await overview.fetch_day_reports(connection, app_name, limit=MAX_REPORTS + 1, before=before)
     prices = connection.settings.prices
     days = await asyncio.to_thread(lambda: tuple(_sum_reports(app_name, row, prices) for row in rows))
